@@ -26,7 +26,7 @@ const THREATS: Table = Table {
     document: "SECURITY.md",
     ids: &[
         "T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12", "T13", "T14",
-        "T15", "T16", "T17", "T18",
+        "T15", "T16", "T17", "T18", "T19",
     ],
     has_measures: true,
 };

@@ -169,13 +169,12 @@ async fn hold(
         return Ok(None);
     };
     let environment = environment(&leadership);
-    let grace = program.grace;
     let mut running = RunningCommand::start(&leadership, program, environment, clock)
         .await
         .context("run the command")?;
     let status = tokio::select! {
         biased;
-        _ = leadership.stopped() => running.stop(grace.min(leadership.time_to_stop())).await,
+        _ = leadership.stopped() => running.stop().await,
         status = running.exit() => status,
     };
     let status = status.context("wait for the command")?;

@@ -39,7 +39,7 @@ impl LeadingCommand {
     /// Term 7 of its lease was released, so that it leads at once.
     fn start(script: &str) -> Self {
         let (server, address) = serve();
-        server.put("leases", ("ns", "web"), |lease| {
+        server.put("leases", ("default", "web"), |lease| {
             lease["spec"] =
                 json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 7});
         });
@@ -52,7 +52,12 @@ impl LeadingCommand {
         });
         fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string()).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_elector"))
-            .args(["candidate", "--mode=plain", "--lease=web", "--namespace=ns"])
+            .args([
+                "candidate",
+                "--mode=plain",
+                "--lease=web",
+                "--namespace=default",
+            ])
             .args(["--lease-duration=4s", "--renew-deadline=2s"])
             .args(["--grace-period=5m", "--kubeconfig=kubeconfig"])
             .args(["--", "sh", "-c", script])
@@ -69,7 +74,7 @@ impl LeadingCommand {
     }
 
     fn record(&self) -> LeaseRecord {
-        let lease = self.server.object("leases", ("ns", "web")).unwrap();
+        let lease = self.server.object("leases", ("default", "web")).unwrap();
         Lease::from_value(lease).record().unwrap()
     }
 
@@ -129,7 +134,10 @@ fn the_environment_of_a_command_tells_its_lease_its_term_and_the_token_of_that()
     let told = leading.written("told");
     let holder = leading.record().holder.unwrap();
     // The token is the revision that the first write of the term replaced (R14).
-    assert_eq!(told, format!("ns/web {holder} 8 {}\n", leading.released));
+    assert_eq!(
+        told,
+        format!("default/web {holder} 8 {}\n", leading.released)
+    );
 }
 
 /// A command that drains for longer than its lease lasts is neither killed nor overtaken.

@@ -37,7 +37,7 @@ use tracing::{debug, error};
 
 use self::inputs::{ElectorInput, InputHandler, namespace_group};
 use self::lock::{LockInput, LockShell};
-use self::races::NextLook;
+use self::races::RaceStep;
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
 use self::write_budget::WriteBudget;
@@ -404,9 +404,9 @@ impl<'a> ElectorSession<'a> {
         };
         let newest = election.lease().map(|lease| lease.version);
         match self.inputs.races.next_look(now, key, newest) {
-            NextLook::Judge => {}
-            NextLook::Read(version) => return vec![ElectionRequest::Read(version)],
-            NextLook::Wait(until) => {
+            RaceStep::Judge => {}
+            RaceStep::Read(version) => return vec![ElectionRequest::Read(version)],
+            RaceStep::Wait(until) => {
                 let delay = until.since(now);
                 self.queue.add_after(key.clone(), delay, now.since_epoch());
                 return Vec::new();

@@ -41,5 +41,5 @@ mod timing;
 mod witness;
 
 pub use catalogue::runs;
-pub use report::{SearchReport, page, table};
+pub use report::{SearchReport, page, page_with, table};
 pub use run::Run;

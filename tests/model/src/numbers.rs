@@ -219,9 +219,10 @@ impl Renumbering for Assign<'_> {
         }
     }
 
-    // A pause after a lost race is one more way to learn of it late, which is explored anyway.
+    // That one was lost decides what a conflict without news means. The pause after ten of them is one more way to learn
+    // of it late, which is explored anyway.
     fn lost_races(&mut self, lost_races: &mut u8) {
-        *lost_races = 0;
+        *lost_races = u8::from(*lost_races > 0);
     }
 
     fn failures(&mut self, failures: &mut u8) {

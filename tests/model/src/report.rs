@@ -172,26 +172,7 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
         as_shipped().count(),
     );
     for report in reports {
-        let run = &report.run;
-        let verdict = &report.verdict;
-        let mark = if verdict.starts_with("safe") {
-            ""
-        } else {
-            "**"
-        };
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {} | {mark}{verdict}{mark} | {} | {:.1} |",
-            run.id,
-            run.about,
-            run.breaks.unwrap_or_default(),
-            run.candidates,
-            run.electors,
-            run.clocks(),
-            report.states,
-            report.took.as_secs_f64(),
-        );
+        text.push_str(&row(report));
     }
     let failed = reports
         .iter()
@@ -203,6 +184,45 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
         let _ = writeln!(text, "* {}: {}, {failure}", report.run.id, report.verdict);
     }
     text
+}
+
+/// The page with the rows of these reports in the place of those that it has of the same runs, or behind the row of the
+/// run before; its sums stay those of the last time that all runs were recorded.
+pub fn page_with(page: &str, reports: &[SearchReport], order: &[Run]) -> String {
+    let mut lines: Vec<String> = page.lines().map(|line| format!("{line}\n")).collect();
+    for report in reports {
+        let place_of = |run: &Run| {
+            let begins = format!("| {} |", run.id);
+            lines.iter().position(|line| line.starts_with(&begins))
+        };
+        let before = order.iter().take_while(|run| run.id != report.run.id);
+        match (place_of(&report.run), before.filter_map(place_of).last()) {
+            (Some(place), _) => lines[place] = row(report),
+            (None, Some(before)) => lines.insert(before + 1, row(report)),
+            (None, None) => lines.push(row(report)),
+        }
+    }
+    lines.concat()
+}
+
+fn row(report: &SearchReport) -> String {
+    let (run, verdict) = (&report.run, &report.verdict);
+    let mark = if verdict.starts_with("safe") {
+        ""
+    } else {
+        "**"
+    };
+    format!(
+        "| {} | {} | {} | {} | {} | {} | {mark}{verdict}{mark} | {} | {:.1} |\n",
+        run.id,
+        run.about,
+        run.breaks.unwrap_or_default(),
+        run.candidates,
+        run.electors,
+        run.clocks(),
+        report.states,
+        report.took.as_secs_f64(),
+    )
 }
 
 #[cfg(test)]
@@ -241,6 +261,19 @@ mod tests {
         failed.failure = Some("expected safe".to_owned());
         let line = format!("* {}: UNSAFE (S1, 7 moves), expected safe\n", failed.run.id);
         assert!(page(&reports, "").ends_with(&line));
+    }
+
+    #[test]
+    fn rows_that_are_recorded_alone_stand_where_they_would_otherwise() {
+        let reports: Vec<SearchReport> = runs().into_iter().map(report).collect();
+        let whole = page(&reports, "");
+        let without: String = whole
+            .lines()
+            .filter(|line| !line.starts_with(row(&reports[2]).trim_end()))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_ne!(without, whole);
+        assert_eq!(page_with(&without, &reports[1..3], &runs()), whole);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{env, fs, io, thread};
 
 use clap::Parser;
-use elector_model::{Run, SearchReport, page, runs, table};
+use elector_model::{Run, SearchReport, page, page_with, runs, table};
 
 /// Search every state of small worlds that run the production step functions, and print what came of each.
 #[derive(Debug, Parser)]
@@ -24,8 +24,8 @@ struct ModelArgs {
     #[arg(long)]
     list: bool,
 
-    /// Write the table to docs/proofs/model.md
-    #[arg(long, conflicts_with = "names")]
+    /// Write the table to docs/proofs/model.md; with names their rows alone
+    #[arg(long)]
     record: bool,
 
     /// Print the shortest way to what was found also where it was expected
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     );
     // A page that leaves out what failed would promise too much.
     if args.record
-        && let Err(error) = record(&reports, args.full)
+        && let Err(error) = record(&reports, &args)
     {
         eprintln!("error: failed to write the table: {error}");
         return ExitCode::FAILURE;
@@ -146,14 +146,24 @@ fn check(runs: &[Run], at_a_time: Option<usize>) -> Vec<SearchReport> {
 }
 
 /// Writes the page of the proofs.
-fn record(reports: &[SearchReport], full: bool) -> io::Result<()> {
-    let command = if full {
+fn record(reports: &[SearchReport], args: &ModelArgs) -> io::Result<()> {
+    let command = if args.full {
         "cargo xtask model --full --record"
     } else {
         "cargo xtask model --record"
     };
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| "tests/model".into());
     let folder = PathBuf::from(package).join("../../docs/proofs");
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.join("model.md"), page(reports, command))
+    let path = folder.join("model.md");
+    if args.names.is_empty() {
+        fs::create_dir_all(&folder)?;
+        return fs::write(path, page(reports, command));
+    }
+    if reports.iter().any(|report| report.failure.is_some()) {
+        return Err(io::Error::other(
+            "a row of a world that failed would promise too much",
+        ));
+    }
+    let before = fs::read_to_string(&path)?;
+    fs::write(path, page_with(&before, reports, &runs()))
 }

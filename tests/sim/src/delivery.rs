@@ -9,7 +9,7 @@ use std::time::Duration;
 use elector_protocol::{Instant, Timestamp};
 use serde_json::Value;
 
-use crate::history::{Author, CandidateRevision, version};
+use crate::author::{Author, CandidateRevision, version};
 
 /// Revisions of candidates that reached an elector together.
 #[derive(Clone, Debug)]

@@ -4,41 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::{Identity, Instant, LeaseRecord, Token};
+use elector_protocol::{Instant, LeaseRecord, Token};
 
+pub(crate) use crate::author::{Author, CandidateRevision, Role, version};
 use crate::delivery::DeliveryLog;
-use crate::plan::PlannedMode;
-
-/// The role of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// An elector of ours, by the rate of its clock.
-    Elector { rate: u64 },
-    /// A candidate of ours, by its lease, the rate of its clock, and how it comes by its terms.
-    Candidate {
-        lease: usize,
-        rate: u64,
-        mode: PlannedMode,
-    },
-    /// A client that knows nothing of candidates.
-    Plain,
-    /// An elector as it is built into Kubernetes.
-    Builtin,
-    /// A person with kubectl.
-    Kubectl,
-}
-
-/// A client in one incarnation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Author {
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    /// Its name in objects, where it is a candidate.
-    pub(crate) identity: Option<Identity>,
-    pub(crate) incarnation: u32,
-    /// When this incarnation began.
-    pub(crate) born: Duration,
-}
 
 /// A write of a Lease as it was sent.
 #[derive(Clone, Debug)]
@@ -71,14 +40,6 @@ pub(crate) struct LeaseRevision {
     pub(crate) attempt: Option<usize>,
     /// Whether a person changed it without naming what was there before.
     pub(crate) intervention: bool,
-}
-
-/// A revision of a LeaseCandidate, or its deletion.
-#[derive(Clone, Debug)]
-pub(crate) struct CandidateRevision {
-    pub(crate) at: Duration,
-    pub(crate) object: LeaseCandidate,
-    pub(crate) deleted: bool,
 }
 
 /// All revisions of the Leases, and all writes of them.
@@ -305,16 +266,13 @@ fn matches(sent: &LeaseRecord, kept: &LeaseRecord) -> bool {
             == (kept.acquire_time, kept.token, kept.token_term)
 }
 
-pub(crate) fn version(text: Option<&str>) -> u64 {
-    text.and_then(|text| text.parse().ok()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use elector_api::Carrier;
-    use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
+    use elector_protocol::{Identity, LeaseKey, ResourceVersion, Timestamp};
 
     use super::*;
+    use crate::plan::PlannedMode;
 
     /// A write that is applied at once, as this version.
     fn write(history: &mut LeaseHistory, second: u64, version: u64, role: Role, holder: &str) {

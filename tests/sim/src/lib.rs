@@ -14,6 +14,7 @@
 //! always runs the same way, and a plan that fails can be cut down to the faults that matter.
 
 mod actions;
+mod author;
 mod clock;
 mod context;
 mod delivery;

@@ -1,4 +1,4 @@
-//! Strangers that annotate a Lease as fast as the server takes it: no election waits for them, and no leader is lost.
+//! Annotators that annotate a Lease as fast as the server takes it: no election waits for them, and no leader is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ enum CandidateMode {
 }
 
 /// Four connections that annotate a Lease by turns of PATCH and PUT, until they are dropped.
-struct Strangers {
+struct Annotators {
     connections: JoinSet<()>,
     written: Arc<AtomicU64>,
     begun: Instant,
@@ -94,7 +94,7 @@ async fn annotated(testbed: Arc<Testbed>, mode: CandidateMode) -> Result<()> {
         .leases()
         .create(&PostParams::default(), &born)
         .await?;
-    let strangers = Strangers::start(&testbed).await?;
+    let strangers = Annotators::start(&testbed).await?;
     let mut first = mode.candidate(&testbed, "first", "2.0.0").start()?;
     let in_time = InTime { testbed: &testbed };
     let at = in_time.start_of(&first).await?;
@@ -240,9 +240,9 @@ impl CandidateMode {
     }
 }
 
-// === impl Strangers ===
+// === impl Annotators ===
 
-impl Strangers {
+impl Annotators {
     async fn start(testbed: &Testbed) -> Result<Self> {
         let written = Arc::new(AtomicU64::new(0));
         let mut connections = JoinSet::new();

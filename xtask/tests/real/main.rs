@@ -113,8 +113,8 @@ fn without_the_api_no_candidates_are_served() {
 fn the_manifests_are_accepted_and_grant_the_least() {
     let cluster = TestCluster::start(&Options::default()).unwrap();
     let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
-    // Ten of the base and seventeen of the policies, the CRD, three Roles with their bindings, and a FlowSchema.
-    assert_eq!(said.matches(" created").count(), 35, "{said}");
+    // Ten of the base and twenty of the policies, the CRD, three Roles with their bindings, and a FlowSchema.
+    assert_eq!(said.matches(" created").count(), 38, "{said}");
     manifests::check_rights(&kubectl(), &cluster.kubeconfig()).unwrap();
     manifests::check_flow(&kubectl(), &cluster.kubeconfig()).unwrap();
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_candidate::{Leadership, StopLimits};
-use elector_runtime::SystemClock;
+use elector_runtime::{Clock as _, SystemClock};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -94,19 +94,25 @@ impl RunningCommand {
         }
     }
 
-    /// Stops the command: SIGTERM to its group, and after `patience` SIGKILL to all that it has started. Without
-    /// patience it is killed at once.
-    pub(super) async fn stop(&mut self, patience: Duration) -> io::Result<ExitStatus> {
+    /// Stops the command: SIGTERM to its group, and SIGKILL to all that it has started when its time to stop is over.
+    /// Each renewal that succeeds meanwhile leaves it more of its grace period. Without time it is killed at once.
+    pub(super) async fn stop(&mut self) -> io::Result<ExitStatus> {
+        let asked = self.clock.holder();
+        let mut patience = self.leadership.time_to_stop();
         if !patience.is_zero() {
             self.order(&SupervisorOrder::Terminate);
+        }
+        while !patience.is_zero() {
             if let Ok(exit) = tokio::time::timeout(patience, self.exit()).await {
                 return exit;
             }
+            patience = self.leadership.time_to_stop();
         }
+        let had = self.clock.holder().since(asked);
         // First the kill: a line may take as long as the reader of standard error likes.
         self.orders = None;
         tracing::warn!(
-            "the command had {patience:?} to stop, and is killed with all that it has started"
+            "the command had {had:?} to stop, and is killed with all that it has started"
         );
         self.exit().await
     }

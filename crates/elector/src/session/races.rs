@@ -25,7 +25,7 @@ struct WriteRace {
 
 /// What a lease needs next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum NextLook {
+pub(crate) enum RaceStep {
     /// A step.
     Judge,
     /// A read, since the watch does not bring what came before the write to this revision.
@@ -95,26 +95,26 @@ impl WriteRaces {
         now: Instant,
         key: &LeaseKey,
         newest: Option<ResourceVersion>,
-    ) -> NextLook {
+    ) -> RaceStep {
         let Some((race, lost)) = self
             .0
             .get_mut(key)
             .and_then(|race| race.lost.map(|lost| (race, lost)))
         else {
-            return NextLook::Judge;
+            return RaceStep::Judge;
         };
         if let Some(until) = race.backoff.pause(now) {
-            return NextLook::Wait(until);
+            return RaceStep::Wait(until);
         }
         let settled = lost.after(WATCH_SETTLES);
         match newest {
             Some(newest) if newest == race.version => {}
-            _ => return NextLook::Judge,
+            _ => return RaceStep::Judge,
         }
         if race.held || settled <= now {
-            NextLook::Read(race.version)
+            RaceStep::Read(race.version)
         } else {
-            NextLook::Wait(settled)
+            RaceStep::Wait(settled)
         }
     }
 }
@@ -144,13 +144,13 @@ mod tests {
     fn a_newer_revision_is_judged_and_none_is_read_or_waited_for() {
         let newest = |version| Some(ResourceVersion(version));
         let look = |held, now, newest| lost(held).next_look(at(now), &key(), newest);
-        let read = NextLook::Read(ResourceVersion(7));
+        let read = RaceStep::Read(ResourceVersion(7));
         for held in [false, true] {
-            assert_eq!(look(held, 0, newest(8)), NextLook::Judge);
-            assert_eq!(look(held, 0, None), NextLook::Judge, "it is gone");
+            assert_eq!(look(held, 0, newest(8)), RaceStep::Judge);
+            assert_eq!(look(held, 0, None), RaceStep::Judge, "it is gone");
         }
         assert_eq!(look(true, 0, newest(7)), read);
-        assert_eq!(look(false, 1_999, newest(7)), NextLook::Wait(at(2_000)));
+        assert_eq!(look(false, 1_999, newest(7)), RaceStep::Wait(at(2_000)));
         assert_eq!(look(false, 2_000, newest(7)), read);
     }
 
@@ -163,16 +163,16 @@ mod tests {
             assert!(races.note_sent(&key(), (ResourceVersion(version), true), &born));
             assert_eq!(
                 races.next_look(at(0), &key(), newest(version)),
-                NextLook::Judge
+                RaceStep::Judge
             );
             races.lose(at(0), &key());
             let next = races.next_look(at(0), &key(), newest(version + 1));
-            assert_eq!(next, NextLook::Judge);
+            assert_eq!(next, RaceStep::Judge);
         }
         races.lose(at(0), &key());
         let paused = races.next_look(at(0), &key(), newest(17));
-        assert_eq!(paused, NextLook::Wait(at(50)));
-        assert_eq!(races.next_look(at(50), &key(), newest(17)), NextLook::Judge);
+        assert_eq!(paused, RaceStep::Wait(at(50)));
+        assert_eq!(races.next_look(at(50), &key(), newest(17)), RaceStep::Judge);
         let other = LeaseRecord {
             term: elector_protocol::Term(5),
             ..LeaseRecord::born(None)
@@ -186,6 +186,6 @@ mod tests {
         assert!(!races.is_refused(&key(), Some(ResourceVersion(8))));
         assert!(races.is_refused(&key(), Some(ResourceVersion(7))));
         let next = races.next_look(at(0), &key(), Some(ResourceVersion(7)));
-        assert_eq!(next, NextLook::Judge);
+        assert_eq!(next, RaceStep::Judge);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector::{Config, LeaderElection};
-use elector_api::EventObject;
+use elector_api::{EventObject, format_freeze};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::elector::HoldBackCause;
 use elector_testkit::{
@@ -12,7 +12,9 @@ use elector_testkit::{
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::json;
+use tokio::time::Instant;
 
+use crate::operators::in_seconds;
 use crate::{RunningElector, refuse};
 
 /// An elector that records Events, of a pod of that name.
@@ -52,7 +54,8 @@ async fn a_frozen_lease_with_a_better_candidate_is_told_once() {
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
     pass(seconds(10)).await;
     cluster.put(LEASES, "ns", "l", |lease| {
-        lease["metadata"]["annotations"]["elector.dev/freeze"] = json!("9999-01-01T00:00:00Z");
+        lease["metadata"]["annotations"]["elector.dev/freeze"] =
+            json!(format_freeze(in_seconds(Instant::now(), 3600)));
     });
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
     pass(seconds(60)).await;

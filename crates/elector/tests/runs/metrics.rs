@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use elector::{Config, Elector, Metrics};
+use elector_api::format_freeze;
 use elector_apiserver::RequestVerb;
 use elector_testkit::{
     CANDIDATES, CapturedLog, LEASES, MemoryCluster, Scrape, ScriptedCandidate, assert_described,
@@ -10,8 +11,10 @@ use elector_testkit::{
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::leader_election::electing;
+use crate::operators::in_seconds;
 use crate::refuse;
 
 /// An elector that keeps figures. Dropping it is a crash.
@@ -196,7 +199,7 @@ async fn a_frozen_lease_is_shown_while_a_better_candidate_waits() {
         let labels = [("namespace", "ns"), ("obstacle", "frozen")];
         elector.scrape().value("elector_obstructed_leases", &labels)
     };
-    freeze(json!("9999-01-01T00:00:00Z"));
+    freeze(json!(format_freeze(in_seconds(Instant::now(), 3600))));
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
     pass(seconds(10)).await;
     assert_eq!(frozen(), 1.0);

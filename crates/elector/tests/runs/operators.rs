@@ -72,7 +72,8 @@ async fn a_value_that_is_not_known_is_ignored() {
 }
 
 /// The wall clock of the electors, so many seconds from now.
-fn in_seconds(start: Instant, seconds: u64) -> Timestamp {
+/// So long after the start of a test that began then.
+pub(crate) fn in_seconds(start: Instant, seconds: u64) -> Timestamp {
     let passed = start.elapsed() + Duration::from_secs(seconds);
     let micros = i64::try_from(passed.as_micros()).unwrap();
     Timestamp::from_micros(wall().as_micros() + micros).unwrap()

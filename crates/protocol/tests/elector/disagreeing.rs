@@ -72,7 +72,7 @@ impl Disagreement {
     /// By the clock of this elector, an operator prefers this candidate from now on, or none.
     fn say(&mut self, elector: usize, candidate: Option<&str>) {
         let fixture = &mut self.electors[elector];
-        let until = fixture.wall_after(1_000_000.0);
+        let until = fixture.wall_after(80_000.0);
         fixture.word.prefer = candidate.map(|candidate| {
             let candidate = id(candidate);
             Box::new(OperatorPreference { candidate, until })

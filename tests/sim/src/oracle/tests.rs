@@ -424,6 +424,11 @@ fn a_term_has_more_preferences_for_each_fault_that_concerns_it() {
         let wrong = found
             .iter()
             .filter(|it| it.text.contains("preferences in one term"));
-        assert_eq!(wrong.count(), usize::from(most == 1), "{:?}", plan.faults);
+        assert_eq!(
+            wrong.count(),
+            usize::from(most == 1),
+            "{:?}: {found:?}",
+            plan.faults
+        );
     }
 }

@@ -1,0 +1,51 @@
+//! The clients of a run, and the revisions of their LeaseCandidates.
+
+use std::time::Duration;
+
+use elector_api::LeaseCandidate;
+use elector_protocol::Identity;
+
+use crate::plan::PlannedMode;
+
+/// The role of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// An elector of ours, by the rate of its clock.
+    Elector { rate: u64 },
+    /// A candidate of ours, by its lease, the rate of its clock, and how it comes by its terms.
+    Candidate {
+        lease: usize,
+        rate: u64,
+        mode: PlannedMode,
+    },
+    /// A client that knows nothing of candidates.
+    Plain,
+    /// An elector as it is built into Kubernetes.
+    Builtin,
+    /// A person with kubectl.
+    Kubectl,
+}
+
+/// A client in one incarnation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Author {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// Its name in objects, where it is a candidate.
+    pub(crate) identity: Option<Identity>,
+    pub(crate) incarnation: u32,
+    /// When this incarnation began.
+    pub(crate) born: Duration,
+}
+
+/// A revision of a LeaseCandidate, or its deletion.
+#[derive(Clone, Debug)]
+pub(crate) struct CandidateRevision {
+    pub(crate) at: Duration,
+    pub(crate) object: LeaseCandidate,
+    pub(crate) deleted: bool,
+}
+
+pub(crate) fn version(text: Option<&str>) -> u64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
