@@ -11,7 +11,7 @@ use super::catalogue::runs;
 use super::clocks::Time;
 use super::election::ElectionSystem;
 use super::lease_system::{CandidateKind, LeaseSystem};
-use super::numbers::{Aging, NOW, timestamp};
+use super::numbers::{Aging, FRESH, NOW, timestamp};
 use super::reservation::ReservationSystem;
 use super::search::TransitionSystem;
 use super::state::{StateKey, SystemState};
@@ -25,6 +25,9 @@ struct Remember {
     lease_times: Vec<Timestamp>,
     candidate_times: Vec<Timestamp>,
     collecting: bool,
+    /// The process whose memory it is, where several may write for the first time at this moment: the times of these
+    /// writes differ.
+    writer: i64,
 }
 
 const LONG: Duration = Duration::from_secs(500);
@@ -58,6 +61,9 @@ impl Renumbering for Remember {
     }
 
     fn lease_time(&mut self, time: &mut Timestamp) {
+        if time.as_micros() == FRESH {
+            *time = timestamp(FRESH + self.writer);
+        }
         renumber(&mut self.lease_times, time, self.collecting, 0);
     }
 
@@ -89,6 +95,7 @@ fn remember<K: CandidateKind>(
         lease_times: Vec::new(),
         candidate_times: Vec::new(),
         collecting: true,
+        writer: 0,
     };
     for collecting in [true, false] {
         numbers.collecting = collecting;
@@ -96,12 +103,17 @@ fn remember<K: CandidateKind>(
         numbers.lease_times.dedup();
         numbers.candidate_times.sort_unstable();
         numbers.candidate_times.dedup();
+        numbers.writer = 0;
         Rc::make_mut(&mut state.store).renumber(&mut numbers);
+        // A write that is in the store already is one, whoever knows of it.
+        let stored = numbers.lease_times.contains(&timestamp(FRESH));
         for (candidate, rate) in state.candidates.iter_mut().zip(mix.candidates) {
+            numbers.writer += i64::from(!stored);
             numbers.by = Duration::from_secs(if tick { rate } else { 0 });
             Rc::make_mut(candidate).renumber(&mut numbers);
         }
         for (elector, rate) in state.electors.iter_mut().zip(mix.electors) {
+            numbers.writer += i64::from(!stored);
             numbers.by = Duration::from_secs(if tick { rate } else { 0 });
             Rc::make_mut(elector).renumber(&mut numbers);
         }

@@ -411,6 +411,11 @@ fn a_term_has_more_preferences_for_each_fault_that_concerns_it() {
             lease.write("e0", lease.record.preferring(candidate("b"), None));
             lease.write("e0", lease.record.preferring(None, None));
         }
+        for revision in &mut lease.fixture.history.candidates {
+            // The lower version is the better one.
+            let is_better = revision.object.metadata.name.as_deref() == Some("b");
+            revision.object.spec.binary_version = if is_better { "1.0.0" } else { "1.1.0" }.into();
+        }
         let mut plan = RunPlan::draw(1, ClockBound::Within);
         plan.setup.leases = 2;
         plan.setup.candidates.truncate(1);
