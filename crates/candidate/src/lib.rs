@@ -24,6 +24,9 @@
 //! no loss. Work that finds itself unwell returns an error: with [`AfterFailure::Retry`] the process is no candidate for a
 //! while, so that another one leads.
 //!
+//! What has to run beside the work, a controller or a web server, belongs to the run ([`Candidate::alongside`]): where it
+//! ends or panics, the lease is given up, and the run ends with an error that names it.
+//!
 //! Work that does not stop when it should fails the liveness check of the handle ([`CandidateHandle::check_work`]).
 //! Readiness is not leadership: a standby is ready, and [`CandidateHandle::check_health`] says whether it could lead.
 //!
