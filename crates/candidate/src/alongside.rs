@@ -1,5 +1,5 @@
-//! What has to run beside the work of a leader: controllers, servers, webhooks. A lease says that its holder works, so
-//! the end of a part is the end of the run.
+//! Parts that run beside the work of a leader: controllers, servers, webhooks. A lease says that its holder works, so the
+//! end of a part is the end of the run.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -46,7 +46,7 @@ pub(crate) struct PartEnd {
     how: String,
 }
 
-/// How long parts that were dropped may take to reach a point where they await something.
+/// The time that dropped parts have to reach a point where they await something.
 const DROP_GRACE: Duration = Duration::from_secs(1);
 
 // === impl RunPart ===
@@ -146,7 +146,7 @@ impl RunningParts {
 // === impl PartEnd ===
 
 impl PartEnd {
-    /// What is reported of a run in which a part ended: an error of the work before this one, and this one before how the
+    /// The report of a run in which a part ended: an error of the work before this one, and this one before how the
     /// term ended. Work that returned by itself had ended the run already.
     pub(crate) fn outcome<T, E>(
         self,

@@ -19,18 +19,18 @@ use tokio::sync::{Notify, oneshot};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome};
 
-/// What work returned.
+/// The value that work returned.
 pub(crate) type WorkValue = Box<dyn Any + Send>;
-/// What work failed with.
+/// The error that work failed with.
 pub(crate) type WorkError = Box<dyn DisplayAny>;
 /// The work of one term.
 pub(crate) type BoxedWork = BoxFuture<'static, Result<WorkValue, WorkError>>;
-/// How a run ended, as long as the types of its work are hidden.
+/// The outcome of a run, as long as the types of its work are hidden.
 pub(crate) type BoxedOutcome = RunOutcome<WorkValue, WorkError>;
 /// The function that a session calls when a term begins.
 pub(crate) type MakeWork<'a> = dyn FnMut(Leadership) -> BoxedWork + Send + 'a;
 
-/// What a run waits for besides its work: its end is a shutdown.
+/// A channel that carries nothing: its end is a shutdown.
 pub(crate) type ShutdownSignal = Fuse<oneshot::Receiver<Infallible>>;
 
 /// A value of any type that has a text.

@@ -37,7 +37,7 @@ enum ProbeStage {
     Asked { at: Instant },
 }
 
-/// How much is kept of what a probe, or a part beside the work, says. A kubelet keeps 10 KiB.
+/// The length to which the text of a probe, or of a part beside the work, is kept. A kubelet keeps 10 KiB.
 const LONGEST_TEXT: usize = 1024;
 
 // === impl HealthMonitor ===

@@ -24,7 +24,7 @@
 //! no loss. Work that finds itself unwell returns an error: with [`AfterFailure::Retry`] the process is no candidate for a
 //! while, so that another one leads.
 //!
-//! What has to run beside the work, a controller or a web server, belongs to the run ([`Candidate::alongside`]): where it
+//! A controller or a web server that has to run beside the work belongs to the run ([`Candidate::alongside`]): where it
 //! ends or panics, the lease is given up, and the run ends with an error that names it.
 //!
 //! Work that does not stop when it should fails the liveness check of the handle ([`CandidateHandle::check_work`]).

@@ -90,7 +90,7 @@ pub enum RunError {
     PartEnded {
         /// The name of the part.
         part: String,
-        /// How it ended: `ended`, with what it returned, or `panicked`, with the message.
+        /// Its end: `ended`, with what it returned, or `panicked`, with the message.
         how: String,
         /// How the term ended, if there was one.
         term: Option<TermEnd>,
