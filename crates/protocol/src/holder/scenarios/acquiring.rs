@@ -145,21 +145,6 @@ fn a_ping_of_a_free_lease_restarts_the_wait_for_the_elector_once() {
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
 }
 
-#[test]
-fn a_ping_after_a_failed_attempt_is_waited_for_and_not_the_pause_alone() {
-    let mut fixture = led_by_another(auto(), 15);
-    release(&mut fixture);
-    fixture.network = Network::Down;
-    fixture.pass(seconds(5.0));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-    fixture.holder.handle_ping(fixture.moment());
-    fixture.network = Network::Up;
-    fixture.pass(seconds(4.9));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, vec![WriteKind::Acquire; 2]);
-}
-
 /// (R16) It takes what it is granted all the same: the elector knows better.
 #[test]
 fn what_stands_down_acquires_nothing_until_it_may_lead_again() {
