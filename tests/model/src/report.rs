@@ -164,7 +164,7 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
          A safe world must also meet its witnesses; a world with a broken rule must be found unsafe (or trapped: with \
          states from which no candidate can come to lead), with this very property violated; the column *breaks* names \
          the rule that is broken in it.\n\n\
-         This table: `{command}`; seconds are those of one processor.\n\n\
+         This table: `{command}`; {LAST_WORDS}\n\n\
          | run | about | breaks | candidates | electors | clocks | verdict | states | seconds |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         reports.len(),
@@ -186,8 +186,14 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
     text
 }
 
+/// The end of the text before the rows.
+const LAST_WORDS: &str = "seconds are those of one processor.";
+/// The sentence that follows where not all rows were recorded together.
+const RECORDED_ALONE: &str = "Some rows were recorded alone since then: they are not in the sums above, and the other rows \
+                              are of the rules of before.";
+
 /// The page with the rows of these reports in the place of those that it has of the same runs, or behind the row of the
-/// run before; its sums stay those of the last time that all runs were recorded.
+/// run before. Its sums stay those of the last time that all runs were recorded, and it says so.
 pub fn page_with(page: &str, reports: &[SearchReport], order: &[Run]) -> String {
     let mut lines: Vec<String> = page.lines().map(|line| format!("{line}\n")).collect();
     for report in reports {
@@ -202,7 +208,11 @@ pub fn page_with(page: &str, reports: &[SearchReport], order: &[Run]) -> String 
             (None, None) => lines.push(row(report)),
         }
     }
-    lines.concat()
+    let page = lines.concat();
+    if page.contains(RECORDED_ALONE) {
+        return page;
+    }
+    page.replacen(LAST_WORDS, &format!("{LAST_WORDS} {RECORDED_ALONE}"), 1)
 }
 
 fn row(report: &SearchReport) -> String {
@@ -273,7 +283,10 @@ mod tests {
             .map(|line| format!("{line}\n"))
             .collect();
         assert_ne!(without, whole);
-        assert_eq!(page_with(&without, &reports[1..3], &runs()), whole);
+        let again = page_with(&without, &reports[1..3], &runs());
+        let said = format!("{LAST_WORDS} {RECORDED_ALONE}");
+        assert_eq!(again, whole.replacen(LAST_WORDS, &said, 1));
+        assert_eq!(page_with(&again, &reports[1..3], &runs()), again);
     }
 
     #[test]
