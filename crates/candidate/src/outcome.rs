@@ -92,7 +92,7 @@ pub enum RunError {
         part: String,
         /// Its end: `ended`, with what it returned, or `panicked`, with the message.
         how: String,
-        /// How the term ended, if there was one.
+        /// The end of the term, if there was one.
         term: Option<TermEnd>,
     },
 }

@@ -28,12 +28,12 @@ pub struct LeadershipStatus {
     /// Whether the API server has told nothing of the Lease for a whole lease duration, or has not yet: another
     /// process may lead that is not known here. True before the run, and after it.
     pub stale: bool,
-    /// What this process waits for before it leads. `None` where it leads, and where it waits for nothing but the API
+    /// The wait of this process before it leads. `None` where it leads, and where it waits for nothing but the API
     /// server.
     pub waiting: Option<Waiting>,
 }
 
-/// What of a status is worth waking for: all but how far the deadline has moved, and what is waited for.
+/// The part of a status that is worth waking for: all but how far the deadline has moved, and what is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusView {
     holder: Option<Identity>,
@@ -202,7 +202,7 @@ impl StatusPublisher {
         });
     }
 
-    /// What this process waits for before it leads. It is told as an event, and no status is woken for.
+    /// The wait of this process before it leads. It is told as an event, and no status is woken for.
     pub(crate) fn note_wait(&self, wait: Option<Wait>) {
         self.sender.send_if_modified(|known| {
             known.wait = wait;

@@ -1,4 +1,4 @@
-//! What a candidate waits for before it leads, as it is told.
+//! The wait of a candidate before it leads, as it is told.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Waiting {
         }
     }
 
-    /// What is waited for, and why: `web-1 holds the lease`.
+    /// The cause of the wait: `web-1 holds the lease`.
     pub fn reason(&self) -> &str {
         &self.reason
     }

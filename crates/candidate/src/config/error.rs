@@ -1,4 +1,4 @@
-//! What a configuration can get wrong.
+//! The rules that a configuration can break.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub enum ConfigError {
     Lease {
         /// The name of the lease.
         name: String,
-        /// What an API server says of it.
+        /// The words of an API server about it.
         error: FieldError,
     },
     /// The grace is too long to be waited for.

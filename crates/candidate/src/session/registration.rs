@@ -84,7 +84,7 @@ impl RegistrationShell {
         std::mem::take(&mut self.pinged)
     }
 
-    /// How much longer an operator wants this process not to lead, as the own LeaseCandidate says (R16).
+    /// The time for which an operator wants this process not to lead, as the own LeaseCandidate says (R16).
     pub(crate) fn stands_down_for(&self, now: Instant, wall: Timestamp) -> Option<Duration> {
         let said = self.object.as_ref().and_then(LeaseCandidate::stand_down)?;
         said.remaining(self.told_at?, now, wall).ok()

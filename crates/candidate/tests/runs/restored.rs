@@ -12,7 +12,7 @@ use crate::{RunningCandidate, V1BETA1, elected, leader, obedient, pass};
 
 const PUT: &str = "PUT leases/web";
 
-/// How the watches of a store end that is restored: in the middle, or as if the server had closed them.
+/// The end of the watches of a store that is restored: in the middle, or as if the server had closed them.
 const ENDS: [fn(&Switches); 2] = [Switches::break_watches, Switches::close_watches];
 
 /// A leader in a store that has gone through many revisions, when it renewed last, a moment ago, and what was stored before.

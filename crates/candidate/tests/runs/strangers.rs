@@ -8,7 +8,7 @@ use elector_testkit::{BackgroundTask, OneLease, eventually, seconds};
 
 use crate::{RunningCandidate, V1BETA1, config, elected, leader, obedient, pass, start};
 
-/// What the Lease says at first, given the born record.
+/// The first record of the Lease, given the born one.
 type FirstRecord = fn(&LeaseRecord) -> LeaseRecord;
 
 fn plain() -> Config {

@@ -32,7 +32,7 @@ pub(crate) struct InputObjects {
     pub(crate) faults: Vec<String>,
 }
 
-/// How much of a name that no Lease can have is shown, in characters; no server serves a longer one.
+/// The length to which a name that no Lease can have is shown, in characters; no server serves a longer one.
 const LONGEST_NAME: usize = 253;
 
 /// Which leases are explained.

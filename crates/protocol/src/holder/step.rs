@@ -44,7 +44,7 @@ impl Holder {
         self.vigil.as_ref()?.free_for(now.monotonic, &self.config)
     }
 
-    /// What this process waits for before it leads. `None` where it leads, has a request due, shuts down, or has heard
+    /// The wait of this process before it leads. `None` where it leads, has a request due, shuts down, or has heard
     /// nothing of the Lease yet.
     pub fn waiting(&self, now: Moment) -> Option<Wait> {
         let waits = matches!(self.phase, TermPhase::Waiting { .. }) && !self.is_closing();
