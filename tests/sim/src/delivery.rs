@@ -37,7 +37,7 @@ pub(crate) enum DeliverySource {
 pub(crate) struct DeliveryLog(BTreeMap<(String, u32), Vec<CandidateDelivery>>);
 
 /// What an elector heard of a candidate (R15).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HeardAnswers {
     /// The newest ack: its version, and when it was seen.
     pub(crate) ack: Option<(u64, Instant)>,
@@ -57,19 +57,24 @@ impl DeliveryLog {
         self.0.entry(of).or_default().push(delivery);
     }
 
-    /// What this elector had heard of a candidate by then. `revisions` are those of all candidates, by version.
+    /// What this elector had heard of a candidate by then, newest first: of what came at that very moment it may have
+    /// taken in a part when it acted. `revisions` are those of all candidates, by version.
     pub(crate) fn heard(
         &self,
         author: &Author,
         by: Duration,
         name: &str,
         revisions: &BTreeMap<u64, &CandidateRevision>,
-    ) -> HeardAnswers {
+    ) -> Vec<HeardAnswers> {
+        let mut states = Vec::new();
         let mut heard = HeardAnswers::default();
         let mut known: Option<(u64, &CandidateRevision)> = None;
         let of = (author.name.clone(), author.incarnation);
         let deliveries = self.0.get(&of).into_iter().flatten();
         for delivery in deliveries.take_while(|it| it.at <= by) {
+            if delivery.at == by {
+                states.push(answers(&heard, known));
+            }
             let mut shown = delivery.versions.iter().filter_map(|version| {
                 let revision = revisions.get(version)?;
                 let named = revision.object.metadata.name.as_deref() == Some(name);
@@ -85,11 +90,11 @@ impl DeliveryLog {
             }
             let times =
                 |it: &CandidateRevision| (it.object.spec.renew_time, it.object.spec.ping_time);
-            let (renewed, pinged) = times(revision);
-            let Some(renewed) = renewed.filter(|_| !revision.deleted) else {
+            if revision.deleted {
                 known = None;
                 continue;
-            };
+            }
+            let (renewed, pinged) = times(revision);
             let uid = |it: &CandidateRevision| it.object.metadata.uid.clone();
             let before = known.filter(|(_, before)| uid(before) == uid(revision));
             let before = before.map(|(_, before)| times(before));
@@ -97,8 +102,8 @@ impl DeliveryLog {
                 heard = HeardAnswers::default();
             }
             let created = before.is_none() && delivery.source == DeliverySource::Watch;
-            let answered = before.is_some_and(|(before, _)| before != Some(renewed)) && !list;
-            if created || answered {
+            let answered = before.is_some_and(|(before, _)| before != renewed) && !list;
+            if renewed.is_some() && (created || answered) {
                 heard.ack = Some((version, delivery.clock));
             }
             if pinged.is_some()
@@ -108,10 +113,17 @@ impl DeliveryLog {
             }
             known = Some((version, revision));
         }
-        match known {
-            Some(_) => heard,
-            None => HeardAnswers::default(),
-        }
+        states.push(answers(&heard, known));
+        states.reverse();
+        states
+    }
+}
+
+/// What counts of these answers: a candidate without a renewTime, which a stranger spoilt, has none.
+fn answers(heard: &HeardAnswers, known: Option<(u64, &CandidateRevision)>) -> HeardAnswers {
+    match known {
+        Some((_, last)) if last.object.spec.renew_time.is_some() => heard.clone(),
+        _ => HeardAnswers::default(),
     }
 }
 
@@ -151,7 +163,8 @@ mod tests {
             let mut object = elector_api::LeaseCandidate::default();
             object.metadata.name = Some("a".to_owned());
             object.metadata.resource_version = Some(version.to_string());
-            object.spec.renew_time = Timestamp::from_micros(renewed);
+            object.spec.renew_time = Timestamp::from_micros(renewed).filter(|_| renewed > 0);
+            object.spec.ping_time = Timestamp::from_micros(11).filter(|_| version > 1);
             CandidateRevision {
                 at: Duration::ZERO,
                 object,
@@ -163,6 +176,8 @@ mod tests {
             revision(2, 10, false),
             revision(3, 20, false),
             revision(4, 20, true),
+            revision(5, 0, false),
+            revision(6, 20, false),
         ];
         let revisions: BTreeMap<u64, &CandidateRevision> = (1..).zip(&all).collect();
         let author = Author {
@@ -172,7 +187,7 @@ mod tests {
             incarnation: 1,
             born: Duration::ZERO,
         };
-        let heard = |steps: &[(DeliverySource, u64)]| {
+        let heard_by = |by: u64, steps: &[(DeliverySource, u64)]| {
             let mut log = DeliveryLog::default();
             for ((source, version), second) in steps.iter().zip(1..) {
                 let at = Duration::from_secs(second);
@@ -184,9 +199,13 @@ mod tests {
                 };
                 log.add(&author, delivery);
             }
-            let heard = log.heard(&author, Duration::from_secs(9), "a", &revisions);
-            let seconds = |at: Instant| at.since_epoch().as_secs();
-            heard.ack.map(|(version, at)| (version, seconds(at)))
+            log.heard(&author, Duration::from_secs(by), "a", &revisions)
+        };
+        let heard = |steps: &[(DeliverySource, u64)]| {
+            let states = heard_by(9, steps);
+            assert_eq!(states.len(), 1);
+            let ack = states.first().and_then(|it| it.ack);
+            ack.map(|(version, at)| (version, at.since_epoch().as_secs()))
         };
         let (list, watch, answer) = (
             DeliverySource::List,
@@ -203,6 +222,18 @@ mod tests {
         let again = [(watch, 1), (watch, 3), (watch, 1), (watch, 3)];
         assert_eq!(heard(&again), Some((3, 2)));
         assert_eq!(heard(&[(watch, 3), (watch, 4)]), None);
+        // What is gone at the very moment of a decision may have answered just before it.
+        let states = heard_by(2, &[(watch, 3), (watch, 4)]);
+        let acks = states.iter().map(|it| it.ack.map(|(version, _)| version));
+        assert!(acks.eq([None, Some(3)]));
+        // A candidate that was spoilt has no answer until it writes again, and then one to the ping that it had.
+        let spoilt = [(watch, 1), (watch, 2), (watch, 5)];
+        assert_eq!(heard(&spoilt), None);
+        let states = heard_by(9, &[&spoilt[..], &[(watch, 6)]].concat());
+        let heard = states
+            .first()
+            .map(|it| (it.ack.map(|(version, _)| version), it.pings.clone()));
+        assert_eq!(heard, Some((Some(6), vec![(2, Duration::from_secs(2))])));
     }
 
     #[test]

@@ -264,22 +264,26 @@ impl HistoryCheck<'_> {
     ) -> Result<(), OracleViolation> {
         let author = &attempt.author;
         let deliveries = &self.history.deliveries;
-        let heard = deliveries.heard(author, attempt.at, name.as_str(), &self.revisions);
-        let Some((ack, seen)) = heard.ack else {
-            let text = format!("{} chose {name}, which had not answered it", author.name);
-            return Err(("S7", text));
-        };
-        let age = attempt.monotonic.since(seen);
-        let mut pings = heard.pings.iter();
-        let asked = pings.any(|(ping, at)| *ping < ack && round.is_some_and(|round| *at >= round));
-        if age < FRESH || asked {
-            return Ok(());
+        let states = deliveries.heard(author, attempt.at, name.as_str(), &self.revisions);
+        let mut wrong = None;
+        for heard in states {
+            let Some((ack, seen)) = heard.ack else {
+                wrong.get_or_insert("had not answered it".to_owned());
+                continue;
+            };
+            let age = attempt.monotonic.since(seen);
+            let mut pings = heard.pings.iter();
+            let asked =
+                pings.any(|(ping, at)| *ping < ack && round.is_some_and(|round| *at >= round));
+            if age < FRESH || asked {
+                return Ok(());
+            }
+            wrong.get_or_insert_with(|| format!("last answered {age:?} ago"));
         }
-        let text = format!(
-            "{} chose {name}, which last answered {age:?} ago",
-            author.name
-        );
-        Err(("S7", text))
+        match wrong {
+            Some(wrong) => Err(("S7", format!("{} chose {name}, which {wrong}", author.name))),
+            None => Ok(()),
+        }
     }
 
     /// S11, L3 and R16: what an elector may say to a holder.
