@@ -78,7 +78,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         }
     }
     for (lease, revisions) in &history.leases {
-        let wrong = preemption::violations(history, plan, revisions);
+        let wrong = preemption::violations(history, plan, (lease, revisions));
         found.extend(wrong.into_iter().map(|(at, text)| RuleViolation {
             at,
             rule: "R23",

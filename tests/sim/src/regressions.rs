@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::plan::{
     Applied, CandidateTampering, ElectorLocks, FaultKind, LeaseTampering, PlannedCandidate,
-    PlannedFault, PlannedMode, ProcessHost, ProcessIndex, Requests, RunPlan, Setup,
+    PlannedFault, PlannedMode, PlannedWord, ProcessHost, ProcessIndex, Requests, RunPlan, Setup,
 };
 
 /// All of them.
@@ -52,7 +52,37 @@ pub fn regressions() -> Vec<(&'static str, RunPlan)> {
             "a candidate that never saw the Lease forgets how long its like lead (R18)",
             own_duration(),
         ),
+        (
+            "electors whose clocks differ fight over an operator's word (R16, R23)",
+            minute_apart(),
+        ),
     ]
+}
+
+/// The clocks of the electors are a minute apart, so for a minute a word is over for one of them alone. The holder that
+/// is asked to make room takes long to stop. Then an operator prefers the other candidate, when the budget is used up.
+fn minute_apart() -> RunPlan {
+    let setup = Setup {
+        feature_gate: false,
+        custom: true,
+        unserved: false,
+        leases: 1,
+        electors: vec![
+            host(1_000_000, 0, 5, 1_000),
+            host(1_000_000, 60_000, 5, 1_000),
+        ],
+        locks: ElectorLocks::default(),
+        candidates: vec![
+            candidate(0, (1, 2), (15, 10), 1_000, host(1_000_000, 0, 5, 2_000)),
+            candidate(0, (2, 2), (15, 10), 25_000, host(1_000_000, 0, 5, 2_000)),
+        ],
+    };
+    let prefer = |candidate| PlannedWord::Prefer(ProcessIndex(candidate));
+    let faults = vec![
+        fault(60_000, FaultKind::Say(0, prefer(3), millis(180_000))),
+        fault(260_000, FaultKind::Say(0, prefer(2), millis(120_000))),
+    ];
+    plan(23, setup, faults, 400_000)
 }
 
 /// All candidates use a longer W than anybody was told of. The leader is cut off when its Lease is deleted, and the one

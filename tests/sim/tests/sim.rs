@@ -22,7 +22,7 @@ struct SimArgs {
     seeds: u64,
     minutes: Option<u64>,
     jobs: usize,
-    replay: Option<u64>,
+    replay: Option<RunPlan>,
     digest: Option<u64>,
     record: bool,
     /// Everything that `cargo test` is to check.
@@ -43,13 +43,14 @@ const PAGE: &str = "../../docs/proofs/simulation.md";
 
 const HELP: &str = "\
 cargo xtask sim [--seeds N] [--from K] [--minutes M] [--jobs J] [--record]
-cargo xtask sim --replay SEED
+cargo xtask sim --replay SEED|NAME
 
   --seeds N      how many seeds to run [default: 200]
   --from K       the first of them [default: 0]
   --minutes M    stop after so many minutes
   --jobs J       how many at a time [default: one for each processor]
-  --replay SEED  print what is planned and all that happens in one of them
+  --replay SEED  print what is planned and all that happens in one of them, or in the plan that once failed
+                 whose name contains this
   --record       write the table to docs/proofs/simulation.md";
 
 fn main() -> ExitCode {
@@ -68,8 +69,8 @@ fn main() -> ExitCode {
     let passed = if let Some(seed) = args.digest {
         println!("{}", digest(seed));
         true
-    } else if let Some(seed) = args.replay {
-        replay(seed)
+    } else if let Some(plan) = &args.replay {
+        replay(plan)
     } else {
         run_all(&args)
     };
@@ -166,10 +167,9 @@ fn shrunk(plan: &RunPlan, rule: &str) -> RunPlan {
     })
 }
 
-/// Prints everything about one seed.
-fn replay(seed: u64) -> bool {
-    let plan = RunPlan::draw(seed, ClockBound::Within);
-    let report = simulate(&plan, true);
+/// Prints everything about one run.
+fn replay(plan: &RunPlan) -> bool {
+    let report = simulate(plan, true);
     println!("{plan}");
     for line in &report.trace {
         println!("{line}");
@@ -214,7 +214,10 @@ fn check_determinism() -> Option<String> {
 fn regression(name: &str, plan: &RunPlan) -> Option<String> {
     let report = simulate(plan, false);
     let violation = report.violations.first()?;
-    Some(format!("regression: {name}: {violation}\n{plan}"))
+    let replay = format!("replay it with: cargo xtask sim --replay {name:?}");
+    Some(format!(
+        "regression: {name}: {violation}\n  {replay}\n{plan}"
+    ))
 }
 
 /// The bound is tight: where clocks differ by more, two are found to lead at once, whether electors grant or candidates
@@ -290,10 +293,9 @@ impl SimArgs {
         };
         let mut rest = arguments.iter();
         while let Some(flag) = rest.next() {
+            let mut value = || rest.next().ok_or_else(|| format!("{flag} needs a value"));
             let mut number = || {
-                let value = rest
-                    .next()
-                    .ok_or_else(|| format!("{flag} needs a number"))?;
+                let value = value()?;
                 let parsed = value.parse::<u64>();
                 parsed.map_err(|_| format!("{flag} {value}: not a number"))
             };
@@ -302,7 +304,7 @@ impl SimArgs {
                 "--seeds" => args.seeds = number()?,
                 "--minutes" => args.minutes = Some(number()?),
                 "--jobs" => args.jobs = usize::try_from(number()?).unwrap_or(1).max(1),
-                "--replay" => args.replay = Some(number()?),
+                "--replay" => args.replay = Some(plan_of(value()?)?),
                 "--digest" => args.digest = Some(number()?),
                 "--record" => args.record = true,
                 "--help" | "-h" => return Ok(None),
@@ -313,6 +315,18 @@ impl SimArgs {
         }
         Ok(Some(args))
     }
+}
+
+/// The plan of a seed, or the one that once failed of this name.
+fn plan_of(text: &str) -> Result<RunPlan, String> {
+    if let Ok(seed) = text.parse() {
+        return Ok(RunPlan::draw(seed, ClockBound::Within));
+    }
+    let named = regressions()
+        .into_iter()
+        .find(|(name, _)| name.contains(text));
+    let plan = named.map(|(_, plan)| plan);
+    plan.ok_or_else(|| format!("--replay {text}: neither a seed nor in the name of a plan"))
 }
 
 fn indented(text: &str) -> String {

@@ -11,12 +11,15 @@ use elector_protocol::{Identity, LeaseRecord, Occupancy, Uid};
 
 use crate::clock::TRUE_RATE;
 use crate::history::{Author, LeaseHistory, LeaseRevision, Role};
-use crate::plan::{FaultKind, PlannedFault, Requests, RunPlan};
+use crate::names::lease_name;
+use crate::plan::{FaultKind, PlannedFault, PlannedWord, Requests, RunPlan};
 
 /// The pre-emptions of a lease so far, and the term under way.
 struct PreemptionCheck<'a> {
     history: &'a LeaseHistory,
     plan: &'a RunPlan,
+    /// The lease that it is about.
+    lease: &'a str,
     /// Holders that made room.
     preemptions: Vec<SeenSpan>,
     /// Pre-emptions whose electee did not accept.
@@ -60,11 +63,12 @@ const CATCH_UP: Duration = Duration::from_secs(40);
 pub(super) fn violations(
     history: &LeaseHistory,
     plan: &RunPlan,
-    revisions: &[LeaseRevision],
+    (lease, revisions): (&str, &[LeaseRevision]),
 ) -> Vec<(Duration, String)> {
     let mut check = PreemptionCheck {
         history,
         plan,
+        lease,
         preemptions: Vec::new(),
         failures: Vec::new(),
         accepted: BTreeSet::new(),
@@ -89,16 +93,21 @@ impl PreemptionCheck<'_> {
         let attempt = revision.attempt;
         let attempt = attempt.and_then(|index| self.history.attempts.get(index));
         let author = attempt.map(|it| &it.author).filter(|it| it.is_ours());
+        let lease = revision.lease.as_ref();
+        let uid = lease.and_then(|lease| lease.metadata.uid.as_deref().map(Uid::new));
         let (Some(after), Some(author)) = (&revision.record, author) else {
-            // A stranger's write ends what can be told of this term.
-            self.before = None;
-            self.end_term(false);
-            self.preempted = None;
+            // A stranger's write ends what can be told of this term, unless it leaves the record, as an operator's word.
+            let same = |(known, record): &(Option<Uid>, LeaseRecord)| {
+                *known == uid && Some(record) == revision.record.as_ref()
+            };
+            if !self.before.as_ref().is_some_and(same) {
+                self.before = None;
+                self.end_term(false);
+                self.preempted = None;
+            }
             return None;
         };
         let sent = attempt.map_or(revision.at, |it| it.at);
-        let lease = revision.lease.as_ref();
-        let uid = lease.and_then(|lease| lease.metadata.uid.as_deref().map(Uid::new));
         let before = self.before.replace((uid.clone(), after.clone()));
         let before = before.filter(|(known, _)| *known == uid);
         let own = after.holder.is_some() && after.holder == author.identity;
@@ -159,7 +168,11 @@ impl PreemptionCheck<'_> {
         let preemptions = known(&self.preemptions);
         let lately = preemptions.iter().filter(|at| since(**at) < WINDOW);
         let count = lately.count();
-        if count >= BUDGET {
+        let budget = match self.is_worded(preferred, sent) {
+            true => 2 * BUDGET,
+            false => BUDGET,
+        };
+        if count >= budget {
             return Some(format!(
                 "{name} prefers {preferred} after {count} holders made room within {WINDOW:?}"
             ));
@@ -186,6 +199,20 @@ impl PreemptionCheck<'_> {
             format!(
                 "{name} prefers {preferred}, which is new since a hand-over in vain {waited:?} ago"
             )
+        })
+    }
+
+    /// Whether an operator may have preferred this candidate by then, or has not long ceased to.
+    fn is_worded(&self, name: &Identity, sent: Duration) -> bool {
+        self.plan.faults.iter().any(|fault| match &fault.kind {
+            FaultKind::Say(lease, PlannedWord::Prefer(who), lasts) => {
+                let said = fault.at..=fault.at + *lasts + CATCH_UP;
+                let named = name.as_str().strip_prefix(&format!("c{}", who.0));
+                lease_name(*lease) == self.lease
+                    && said.contains(&sent)
+                    && named.is_some_and(|rest| rest.starts_with(['-', 't']))
+            }
+            _ => false,
         })
     }
 
