@@ -1,6 +1,7 @@
 //! `cargo xtask adopters`: programs as others write them, each built from the packages of the crates, and each leading
 //! a lease on a real kube-apiserver.
 
+mod first_start;
 mod packages;
 pub(crate) mod size;
 
@@ -34,11 +35,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the server is asked.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Builds those programs, or all of them, runs their own tests, and has each lead and give up.
+/// Builds those programs, or all of them, runs their own tests, and has each lead and give up; with `record` the first
+/// start in each mode too, into the document.
 ///
 /// # Errors
 /// When there is no such program, one cannot be built, fails its tests, or does not lead.
-pub(crate) fn run(names: &[String]) -> Result<()> {
+pub(crate) fn run(names: &[String], record: bool) -> Result<()> {
     let programs = AdoptingProgram::all()?;
     if let Some(strange) = (names.iter()).find(|name| programs.iter().all(|one| one.name != **name))
     {
@@ -49,6 +51,11 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         .into_iter()
         .filter(|program| names.is_empty() || names.contains(&program.name));
     let wanted: Vec<_> = wanted.collect();
+    ensure!(
+        !record || wanted.iter().any(|one| one.name == first_start::ADOPTER),
+        "--record is for {}",
+        first_start::ADOPTER
+    );
     let packages = CratePackages::make()?;
     for program in &wanted {
         program.build(&packages)?;
@@ -59,6 +66,9 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         let took = (program.lead(&cluster, &kubectl))
             .with_context(|| format!("{} does not do what it should", program.name))?;
         println!("{}: led after {took:.1?}, and gave up", program.name);
+    }
+    if record {
+        first_start::record(&cluster)?;
     }
     cluster.stop()
 }

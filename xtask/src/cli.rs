@@ -141,6 +141,9 @@ enum DevelopmentTask {
         /// Only these
         #[arg(value_name = "NAME")]
         programs: Vec<String>,
+        /// Write anew what the first start of `ten-lines` says in each mode, in docs/leadership.md
+        #[arg(long)]
+        record: bool,
     },
 
     /// Try the manifests on a real kube-apiserver
@@ -396,7 +399,9 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
             upgrade_from,
             record,
         } => overlay_table::run(&upgrade_from, record).map(|()| true),
-        DevelopmentTask::Adopters { programs } => adopters::run(&programs).map(|()| true),
+        DevelopmentTask::Adopters { programs, record } => {
+            adopters::run(&programs, record).map(|()| true)
+        }
         DevelopmentTask::Manifests(args) => {
             manifests::try_on_a_cluster(&args.options()).map(|()| true)
         }

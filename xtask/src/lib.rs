@@ -27,6 +27,7 @@ pub mod cluster;
 pub mod earlier_version;
 pub mod lock_role;
 pub mod manifests;
+pub mod measured;
 pub mod paths;
 pub mod release;
 

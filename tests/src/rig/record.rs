@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use xtask::measured;
 
 use crate::rig::results::ScenarioResult;
 
@@ -16,13 +16,10 @@ use crate::rig::results::ScenarioResult;
 /// # Errors
 /// When there is no place for one of them, or the document cannot be read or written.
 pub(super) fn record(path: &Path, results: &[ScenarioResult]) -> Result<()> {
-    let context = || format!("failed to record figures in {}", path.display());
-    let mut text = fs::read_to_string(path).with_context(context)?;
     for result in results {
-        let name = result.scenario.full_name();
-        text = with_table(&text, &name, &table(&result.figures)).with_context(context)?;
+        measured::record(path, &result.scenario.full_name(), &table(&result.figures))?;
     }
-    fs::write(path, text).with_context(context)
+    Ok(())
 }
 
 /// Writes the table of the suite into a document that has a place for it: a row for each row of the cells of these
@@ -36,16 +33,13 @@ pub(super) fn record_table(
     earlier: Option<&str>,
     results: &[ScenarioResult],
 ) -> Result<()> {
-    let context = || format!("failed to record a table in {}", path.display());
-    let text = fs::read_to_string(path).with_context(context)?;
     let cells = results.iter().flat_map(|result| result.cells.iter());
     let mut known = BTreeMap::new();
     for (row, column, value) in cells {
         known.insert((row.as_str(), *column), *value);
     }
     let table = cells_table(columns, earlier, &known)?;
-    let text = with_table(&text, TABLE, &table).with_context(context)?;
-    fs::write(path, text).with_context(context)
+    measured::record(path, TABLE, &table)
 }
 
 fn cells_table(
@@ -75,17 +69,6 @@ fn cells_table(
     }
     table.push_str(".\n");
     Ok(table)
-}
-
-fn with_table(text: &str, name: &str, table: &str) -> Result<String> {
-    let (begin, end) = (format!("<!-- measured: {name} -->\n"), "<!-- end -->\n");
-    let (before, rest) = text
-        .split_once(&begin)
-        .with_context(|| format!("there is no line {}", begin.trim()))?;
-    let (_, after) = rest
-        .split_once(end)
-        .with_context(|| format!("there is no line {} after {}", end.trim(), begin.trim()))?;
-    Ok(format!("{before}{begin}\n{table}\n{end}{after}"))
 }
 
 fn table(figures: &[(String, String)]) -> String {
@@ -123,15 +106,5 @@ mod tests {
             table.ends_with(", upgraded from 0123456789ab.\n"),
             "{table}"
         );
-    }
-
-    #[test]
-    fn the_table_of_a_scenario_is_replaced_and_nothing_else() {
-        let text = "a\n<!-- measured: one -->\nold\n<!-- end -->\nb\n<!-- measured: two -->\n<!-- end -->\n";
-        let new = with_table(text, "one", "| new |\n").unwrap();
-        assert_eq!(new, text.replace("old\n", "\n| new |\n\n"));
-        assert_eq!(with_table(&new, "one", "| new |\n").unwrap(), new);
-        let error = with_table(text, "three", "").unwrap_err().to_string();
-        assert_eq!(error, "there is no line <!-- measured: three -->");
     }
 }

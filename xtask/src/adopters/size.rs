@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use super::packages::CratePackages;
 use super::{BUILT, PROGRAMS};
 use crate::commands::{self, cargo, show_and_run};
-use crate::paths;
+use crate::{measured, paths};
 
 /// A program of which the size is told. It is made of an adopter.
 struct SizedProgram {
@@ -31,8 +31,6 @@ const DEPENDENCY: &str = "elector-candidate = \"0.1\"\n";
 const MADE: &str = "target/adopters/size";
 /// Where the table is recorded, from the root of the workspace.
 const DOCUMENT: &str = "adopters/README.md";
-const BEGIN: &str = "<!-- measured: size -->\n";
-const END: &str = "<!-- end -->\n";
 
 /// The adopter without the election: one request.
 const BARE: &str = r#"#[tokio::main(flavor = "current_thread")]
@@ -104,9 +102,7 @@ pub(crate) fn tell(record: bool) -> Result<()> {
     }
     print!("{table}");
     if record {
-        let path = paths::workspace().join(DOCUMENT);
-        let text = fs::read_to_string(&path)?;
-        fs::write(&path, with_table(&text, &table)?)?;
+        measured::record(DOCUMENT, "size", &table)?;
     }
     Ok(())
 }
@@ -125,12 +121,6 @@ fn count_crates(folder: &Path, packages: &CratePackages) -> Result<usize> {
         .filter(|line| !line.is_empty())
         .collect();
     Ok(crates.len() - 1)
-}
-
-fn with_table(text: &str, table: &str) -> Result<String> {
-    let (before, rest) = text.split_once(BEGIN).context("there is no table")?;
-    let (_, after) = rest.split_once(END).context("the table has no end")?;
-    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
 }
 
 // === impl SizedProgram ===
@@ -202,13 +192,5 @@ mod tests {
             .join("Cargo.toml");
         let manifest = fs::read_to_string(manifest).unwrap();
         assert_eq!(manifest.matches(DEPENDENCY).count(), 1);
-    }
-
-    #[test]
-    fn the_document_has_room_for_the_table() {
-        let text = fs::read_to_string(paths::workspace().join(DOCUMENT)).unwrap();
-        let once = with_table(&text, "| a |\n").unwrap();
-        assert!(once.contains("\n| a |\n"));
-        assert_eq!(with_table(&once, "| a |\n").unwrap(), once);
     }
 }
