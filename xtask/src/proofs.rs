@@ -19,11 +19,10 @@ pub(crate) enum Proof {
 
 /// Runs it, with these arguments.
 pub(crate) fn run(proof: Proof, arguments: &[OsString]) -> Result<()> {
-    let (package, test) = proof.target();
     show_and_run(
         cargo()
-            .args(["test", "-p", package, "--test", test])
-            .args(proof.profile())
+            .arg("test")
+            .args(proof.target())
             .arg("--")
             .args(proof.flags())
             .args(arguments),
@@ -33,20 +32,13 @@ pub(crate) fn run(proof: Proof, arguments: &[OsString]) -> Result<()> {
 // === impl Proof ===
 
 impl Proof {
-    /// Its package, and the test in it.
-    const fn target(self) -> (&'static str, &'static str) {
+    /// How it is built. The model check is quick in every profile, and so it is built as `cargo xtask test` builds it; the
+    /// simulation runs half of the dependencies.
+    const fn target(self) -> &'static [&'static str] {
         match self {
-            Self::Model => ("elector-model", "model"),
-            Self::Sim => ("elector-sim", "sim"),
-            Self::Faults => ("elector-faults", "faults"),
-        }
-    }
-
-    /// How it is built. The model check is quick in every profile; the simulation runs half of the dependencies.
-    const fn profile(self) -> &'static [&'static str] {
-        match self {
-            Self::Model | Self::Faults => &[],
-            Self::Sim => &["--release"],
+            Self::Model => &["--workspace", "--all-features", "--test", "model"],
+            Self::Faults => &["--workspace", "--all-features", "--test", "faults"],
+            Self::Sim => &["--release", "-p", "elector-sim", "--test", "sim"],
         }
     }
 
