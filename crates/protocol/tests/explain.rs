@@ -329,6 +329,11 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
             Action::Prefer
         );
     }
+    let withdrawn = HoldBackCause::Withdrawn { times: 3 };
+    for (now, action) in [(0, Action::None), (34, Action::None), (35, Action::Prefer)] {
+        let explained = told(vec![notice("b", withdrawn)], now, -60);
+        assert_eq!(explained.action, action, "{now} {}", explained.reason);
+    }
     // This one holds for the candidate that it was told of, and for those that came later.
     let new = HoldBackCause::NewSinceFailure;
     for (candidate, created, action) in [

@@ -168,7 +168,8 @@ pub enum Reason {
         /// The better candidates.
         silent: Vec<Identity>,
     },
-    /// A better candidate is not preferred yet, since hand-overs fail or are many ([R23](crate::rules#r23)).
+    /// A better candidate is not preferred yet, since hand-overs fail or are many ([R23](crate::rules#r23)), or
+    /// preferences are withdrawn ([R16](crate::rules#r16)).
     HeldBack {
         /// The holder.
         holder: Identity,

@@ -260,6 +260,19 @@ impl Election {
         })
     }
 
+    /// For how long a preference of this candidate stands against what this elector sees, and at most after doublings.
+    pub(super) fn patience(
+        &self,
+        preferred: &Identity,
+        timing: &ElectorTiming,
+    ) -> (Duration, Duration) {
+        let window = self.candidates.get(preferred).map_or_else(
+            || timing.ack_window.max(timing.ack_window_unmarked),
+            |seen| seen.ack_window(timing),
+        );
+        (window, timing.passed_over_max)
+    }
+
     /// `W_max` for this lease: the configured maximum, what was seen, and what its candidates announce (R6).
     pub(super) fn longest_lease(&self, timing: &ElectorTiming) -> Duration {
         let announced = self

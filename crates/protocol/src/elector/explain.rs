@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::elector::action::Action;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::{Election, Settings};
-use crate::elector::hold_back::HoldBackNotice;
+use crate::elector::hold_back::{HoldBackCause, HoldBackNotice};
 use crate::elector::ignored_word::IgnoredWord;
 use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::elector::wake::WakeAfter;
@@ -189,6 +189,10 @@ fn replay_notices(election: &mut Election, objects: &Objects, now: Timestamp, se
     let standing = candidates.filter(|candidate| candidate.created < notice.told);
     let names = standing.map(|candidate| candidate.name.clone());
     let until = NOW.after(remaining);
+    if let HoldBackCause::Withdrawn { times } = notice.because {
+        let (window, longest) = election.patience(&notice.candidate, &settings.timing);
+        election.preference.replay(times, until, window, longest);
+    }
     election
         .hold_back
         .replay(notice, until, names, &settings.timing);

@@ -59,6 +59,11 @@ pub enum HoldBackCause {
         /// Within which time.
         within: Duration,
     },
+    /// Preferences of this term were withdrawn, so that electors seem to disagree ([R16](crate::rules#r16)).
+    Withdrawn {
+        /// How many.
+        times: u8,
+    },
 }
 
 /// What an elector told of a preference that it holds back, as far as it was written down: what is left of its memory for
@@ -216,6 +221,8 @@ impl HoldBack {
                 (timing.held_back_after(failures), failures)
             }
             HoldBackCause::NewSinceFailure => (timing.preemption_window, 1),
+            // The memory of the present preference has this one.
+            HoldBackCause::Withdrawn { .. } => return,
         };
         let mut standing: BTreeSet<Identity> = standing.collect();
         if notice.because == HoldBackCause::NewSinceFailure {
@@ -346,6 +353,12 @@ impl fmt::Display for HoldBackCause {
                 "leaders have made room {count} times within {}s",
                 within.as_secs()
             ),
+            Self::Withdrawn { times } => {
+                write!(
+                    f,
+                    "electors disagree, and preferences of this term were withdrawn {times} times"
+                )
+            }
         }
     }
 }
@@ -363,6 +376,12 @@ impl FromStr for HoldBackCause {
         } else if let Some(failures) = of("the last ", " hand-overs were not accepted") {
             let failures = failures.parse().ok();
             failures.map(|failures| Self::FailedHandOver { failures })
+        } else if let Some(times) = of(
+            "electors disagree, and preferences of this term were withdrawn ",
+            " times",
+        ) {
+            let times = times.parse().ok();
+            times.map(|times| Self::Withdrawn { times })
         } else {
             let counts = of("leaders have made room ", "s").and_then(|rest| {
                 let (count, seconds) = rest.split_once(" times within ")?;
@@ -393,6 +412,7 @@ mod tests {
             HoldBackCause::FailedHandOver { failures: 1 },
             HoldBackCause::FailedHandOver { failures: 18 },
             HoldBackCause::NewSinceFailure,
+            HoldBackCause::Withdrawn { times: 2 },
             HoldBackCause::Preemptions {
                 count: 6,
                 within: Duration::from_secs(600),

@@ -1,10 +1,9 @@
 //! A live holder that is a candidate: prefer a strictly better one, or withdraw a preference (R7, R16).
 
-use std::time::Duration;
-
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::PreferenceField;
+use crate::elector::hold_back::HoldBackCause;
 use crate::elector::observation::{Liveness, ObservedCandidate};
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
@@ -151,7 +150,9 @@ impl<'a> Step<'a> {
             return better;
         };
         better.retain(|contender| contenders.order.is_better(contender, preferred));
-        let (window, longest) = self.patience(&preferred.candidate.name);
+        let (window, longest) = self
+            .election
+            .patience(&preferred.candidate.name, &self.settings.timing);
         let stays = self.election.preference.stays_until(window, longest);
         if let Some(until) = stays.filter(|until| self.now < *until)
             && !better.is_empty()
@@ -162,33 +163,31 @@ impl<'a> Step<'a> {
         better
     }
 
-    /// For how long a preference of this candidate stands against what this elector sees, and at most after doublings.
-    fn patience(&self, preferred: &Identity) -> (Duration, Duration) {
-        let timing = &self.settings.timing;
-        let window = self.election.candidates.get(preferred).map_or_else(
-            || timing.ack_window.max(timing.ack_window_unmarked),
-            |seen| seen.ack_window(timing),
-        );
-        (window, timing.passed_over_max)
-    }
-
-    /// Those of `better` that may be preferred now (R23); the reason where none may be. This elector wakes when another
-    /// one may be.
+    /// Those of `better` that may be preferred now (R16, R23); the reason where none may be. This elector wakes when
+    /// another one may be.
     fn allowed(
         &mut self,
         better: Vec<Contender<'a>>,
         holder: &Identity,
         contenders: &Contenders<'a>,
     ) -> Result<Vec<Contender<'a>>, Reason> {
-        let hold_back = &self.election.hold_back;
+        let (hold_back, memory) = (&self.election.hold_back, &self.election.preference);
         let mut first = None;
         let mut allowed = Vec::with_capacity(better.len());
         for contender in better {
             let name = &contender.candidate.name;
             let by_operator = contenders.order.preferred == Some(name);
             let timing = &self.settings.timing;
-            let Some((until, because)) = hold_back.holds(name, by_operator, self.now, timing)
-            else {
+            let (window, longest) = self.election.patience(name, timing);
+            let withdrawn = memory
+                .withdrawn_until(window, longest)
+                .map(|(until, times)| (until, HoldBackCause::Withdrawn { times }));
+            let held_back = hold_back.holds(name, by_operator, self.now, timing);
+            let longest = held_back
+                .into_iter()
+                .chain(withdrawn)
+                .max_by_key(|(until, _)| *until);
+            let Some((until, because)) = longest.filter(|(until, _)| self.now < *until) else {
                 allowed.push(contender);
                 continue;
             };
@@ -218,7 +217,7 @@ impl<'a> Step<'a> {
         let timing = &self.settings.timing;
         let memory = &self.election.preference;
         let seen = self.election.candidates.get(preferred);
-        let (window, longest) = self.patience(preferred);
+        let (window, longest) = self.election.patience(preferred, timing);
         let is_preferred = |contender: &Contender<'_>| &contender.candidate.name == preferred;
         let (because, stands_until) = match seen {
             _ if preferred == holder => ("is the holder itself", None),

@@ -4,7 +4,8 @@
 //! interrupted judges by old acks, and would take back at once what another elector prefers for good reason. So an
 //! elector gives a preference that it did not know its time before it doubts it. Two electors can also disagree for good
 //! reasons, while the time of an operator's word is over for one of them, or where they are of different builds. So that
-//! time doubles.
+//! time doubles, and from the second withdrawal on no candidate is preferred for as long either: an elector of another
+//! build may withdraw at once what it would not prefer itself.
 
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(super) struct SeenPreference {
     withdrawals: u8,
     /// How many went on to another candidate.
     moves: u8,
+    /// When the newest one was withdrawn; `None` where one stands, or one alone was withdrawn in this term.
+    withdrawn: Option<Instant>,
 }
 
 /// What an elector saw of the preferred candidate while the preference stood. A ping or an ack is no news.
@@ -80,6 +83,10 @@ impl SeenPreference {
             *count = count.saturating_add(1).min(DOUBLINGS_MAX);
         }
         self.begin(now, after);
+        // One withdrawal is no disagreement: the candidate may have died.
+        if new.is_none() && self.withdrawals > 1 {
+            self.withdrawn = Some(now);
+        }
     }
 
     /// There is news of the candidate of this name.
@@ -137,6 +144,31 @@ impl SeenPreference {
             .filter(|_| self.moves > 0)
     }
 
+    /// Until when no candidate is preferred, which is for as long as the next preference would stand, and how many of this
+    /// term were withdrawn.
+    pub(super) fn withdrawn_until(
+        &self,
+        window: Duration,
+        longest: Duration,
+    ) -> Option<(Instant, u8)> {
+        let until = self
+            .withdrawn?
+            .after(patience(self.withdrawals, window, longest));
+        Some((until, self.withdrawals))
+    }
+
+    /// Takes so many preferences of this term for withdrawn, so that none is written before `until`.
+    pub(super) fn replay(
+        &mut self,
+        withdrawals: u8,
+        until: Instant,
+        window: Duration,
+        longest: Duration,
+    ) {
+        self.withdrawals = withdrawals.min(DOUBLINGS_MAX);
+        self.withdrawn = Some(until.before(patience(self.withdrawals, window, longest)));
+    }
+
     /// When the preferred candidate is pinged, which acked last at `acked`: when its ack is no longer `fresh`, and where
     /// it acked before, after as long again as the preference had stood then.
     pub(super) fn ping_at(&self, acked: Instant, fresh: Duration) -> Instant {
@@ -145,21 +177,28 @@ impl SeenPreference {
     }
 
     fn doubled(&self, doublings: u8, window: Duration, longest: Duration) -> Option<Instant> {
-        let factor = 1u32.checked_shl(doublings.into()).unwrap_or(u32::MAX);
-        let patience = window.saturating_mul(factor).min(longest.max(window));
-        Some(self.since?.after(patience))
+        Some(self.since?.after(patience(doublings, window, longest)))
     }
 
     fn begin(&mut self, now: Instant, lease: &LeaseSnapshot) {
         self.since = lease.record.preferred_holder.is_some().then_some(now);
-        self.news = CandidateNews::None;
+        (self.news, self.withdrawn) = (CandidateNews::None, None);
     }
+}
+
+/// For how long an elector leaves the present preference alone, or does without one.
+fn patience(doublings: u8, window: Duration, longest: Duration) -> Duration {
+    let factor = 1u32.checked_shl(doublings.into()).unwrap_or(u32::MAX);
+    window.saturating_mul(factor).min(longest.max(window))
 }
 
 impl Renumber for SeenPreference {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         by.withdrawals(&mut self.withdrawals);
         by.withdrawals(&mut self.moves);
+        if let Some(withdrawn) = &mut self.withdrawn {
+            by.instant(withdrawn);
+        }
         // What nothing waits for any more makes no difference.
         if !self
             .since

@@ -64,8 +64,9 @@ struct PreemptedLease {
     failures: Vec<Instant>,
     /// When the present preference was written, and whether its candidate changed or went since.
     preferred: Option<(Instant, Option<PreferredNews>)>,
-    /// How many preferences of this term were withdrawn.
+    /// How many preferences of this term were withdrawn, and when the newest was, where none stands.
     withdrawals: u32,
+    withdrawn: Option<Instant>,
 }
 
 pub(crate) fn steps() -> impl Arbitrary<Value = PreemptionStep> {
@@ -119,6 +120,7 @@ impl PreemptedLease {
             failures: Vec::new(),
             preferred: None,
             withdrawals: 0,
+            withdrawn: None,
             lease,
         };
         world.play(PreemptionStep::Version {
@@ -301,10 +303,12 @@ impl PreemptedLease {
         let after = &self.lease.record;
         if (&before.holder, before.term) != (&after.holder, after.term) {
             (self.asked, self.preferred, self.withdrawals) = (false, None, 0);
+            self.withdrawn = None;
         } else if before.preferred_holder.is_some() && after.preferred_holder.is_none() {
             self.withdrawals += 1;
         }
         if before.preferred_holder != after.preferred_holder {
+            self.withdrawn = after.preferred_holder.is_none().then_some(self.now);
             self.preferred = after.preferred_holder.as_ref().map(|_| (self.now, None));
         }
         self.asked |= after.preferred_holder.is_some();
@@ -348,6 +352,12 @@ impl PreemptedLease {
             );
             return Ok(());
         };
+        let patience = Duration::from_secs(2 << self.withdrawals.min(8));
+        let rested = |at: Instant| since(&at) >= patience;
+        prop_assert!(
+            self.withdrawals < 2 || self.withdrawn.is_none_or(rested),
+            "R16: preferred too early after a withdrawal"
+        );
         let window = Duration::from_secs(600);
         let recent = self.preemptions.iter().filter(|at| since(at) < window);
         prop_assert!(recent.count() < 3, "R23: more than three pre-emptions");
