@@ -1,18 +1,22 @@
 //! Another build of elector beside this one: electors of both, and candidates of either with electors of either.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_protocol::Timestamp;
+use elector_api::format_prefer;
+use elector_protocol::{Identity, OperatorPreference, Term, Timestamp};
 use elector_tests::rig::{
-    ClusterChoice, Implementation, RequiredFlag, StartedCandidate, Suite, TestProcess, Testbed,
-    between, warm_up,
+    CandidateBuilder, ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry,
+    Implementation, LEASE, RequiredFlag, StartedCandidate, Suite, TestProcess, Testbed, between,
+    warm_up,
 };
 use tokio::time::sleep;
 
 use crate::electors::{pings, signals};
+use crate::operators::{after, annotate};
 use crate::{LEASE_DURATION, MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
@@ -24,6 +28,16 @@ pub(crate) fn add(suite: &mut Suite) {
         MODES,
         Duration::from_secs(180),
         |testbed| Box::pin(beside(testbed)),
+    );
+    // The lock that both take where the gate is on lets one of them act.
+    suite.add_with_flag(
+        RequiredFlag::Beside,
+        "builds_disagree_politely",
+        ClusterChoice::Own,
+        OURS,
+        &[ClusterMode::GateOff, ClusterMode::Custom],
+        Duration::from_secs(180),
+        |testbed| Box::pin(disagree(testbed)),
     );
 }
 
@@ -76,6 +90,27 @@ async fn beside(testbed: Arc<Testbed>) -> Result<()> {
         .await
 }
 
+/// For how long electors that disagree are watched: longer than leaders that take all of their grace period make room.
+const WATCHED: Duration = Duration::from_secs(90);
+
+/// Twice the budget of an elector of this build (R23), and once more for the other one, which may have none.
+const MOST_HAND_OVERS: u32 = 7;
+
+/// How often the preferences of one term may be withdrawn within a quarter of an hour (L3).
+const MOST_WITHDRAWALS: u32 = 8;
+
+/// An operator prefers a candidate; that word is nothing to an elector of an older build.
+async fn disagree(testbed: Arc<Testbed>) -> Result<()> {
+    let builds = Builds::of(&testbed)?;
+    let _other_elector = builds.elector(&builds.other, "other-elector")?;
+    let _this_elector = builds.elector(&builds.this, "this-elector")?;
+    warm_up(testbed.site()).await?;
+    let prompt = builds.disagreement("prompt leaders", "sleep 100000");
+    let slow = builds.disagreement("slow leaders", "trap '' TERM; sleep 100000");
+    let (prompt, slow) = tokio::join!(prompt, slow);
+    prompt.and(slow)
+}
+
 // === impl Builds ===
 
 impl Builds {
@@ -111,6 +146,45 @@ impl Builds {
         changed
             .and(judged)
             .with_context(|| format!("{electors}\n{}", testbed.journal().text()))
+    }
+
+    /// An operator prefers the worse of two candidates, whose work stops at once or only when it is killed. The lease
+    /// changes hands as often as the budget has it, its preference is withdrawn ever later, and one candidate leads on.
+    async fn disagreement(&self, leaders: &str, work: &str) -> Result<()> {
+        let site = Arc::clone(self.testbed.site());
+        let namespace = leaders.replace(' ', "-");
+        let testbed = Testbed::open(site, &namespace, Implementation::Elector).await?;
+        let start = |name, version| {
+            let candidate = testbed.candidate(name).version(version);
+            short(candidate).work(&["sh", "-c", work]).start()
+        };
+        let best = start("best", "1.1.0")?;
+        best.leads(PROMPTLY).await?;
+        let worse = start("worse", "1.2.0")?;
+        worse.says(EventKind::Start, 0, PROMPTLY).await?;
+        testbed.stays(best.name(), 2).await?;
+        let word = format_prefer(&OperatorPreference {
+            candidate: Identity::new(worse.name()).context("name a candidate")?,
+            until: after(3600),
+        });
+        annotate(&testbed, &format!("elector.dev/prefer={word}")).await?;
+        sleep(WATCHED).await;
+
+        let (hand_overs, withdrawals) = testbed.journal().read(withdrawals);
+        let most = withdrawals.values().max().copied().unwrap_or_default();
+        for (what, count) in [("hand-overs", hand_overs), ("withdrawals in a term", most)] {
+            let name = format!("{leaders}, {what} in {WATCHED:?}");
+            self.testbed.amount(&name, count.to_string());
+        }
+        let lease = testbed.lease()?;
+        let holder = lease.spec.holder_identity.as_deref().unwrap_or_default();
+        testbed.stays(holder, 3).await?;
+        testbed.verdict().await?;
+        ensure!(
+            (1..=MOST_HAND_OVERS).contains(&hand_overs) && most <= MOST_WITHDRAWALS,
+            "{leaders}: {hand_overs} hand-overs, and withdrawals by term {withdrawals:?}"
+        );
+        Ok(())
     }
 
     async fn change_four_times(&self, electors: &str, testbed: &Testbed) -> Result<()> {
@@ -153,13 +227,15 @@ fn candidate(
     name: &str,
     version: &str,
 ) -> Result<StartedCandidate> {
-    testbed
-        .candidate(name)
-        .build(build)
-        .version(version)
+    let builder = testbed.candidate(name).build(build);
+    short(builder).version(version).start()
+}
+
+/// With [`SHORT_LEASE`].
+fn short(candidate: CandidateBuilder<'_>) -> CandidateBuilder<'_> {
+    candidate
         .flag("--lease-duration=4s")
         .flag("--renew-deadline=3s")
-        .start()
 }
 
 /// Waits until it leads, in an entry after the first `from`, and checks that it does so in time.
@@ -176,4 +252,22 @@ async fn follows(
     testbed.figure(figure, took);
     ensure!(took <= AFTER_A_CRASH, "{figure}: after {took:?}");
     Ok(())
+}
+
+/// In how many terms after the first a candidate led, and how many preferences were withdrawn in each term.
+fn withdrawals(entries: &[HistoryEntry]) -> (u32, BTreeMap<Term, u32>) {
+    let records = entries.iter().filter_map(|entry| match &entry.content {
+        EntryContent::Lease(name, lease) if name == LEASE => lease.record().ok(),
+        _ => None,
+    });
+    let mut withdrawals = BTreeMap::new();
+    let mut before = None;
+    for record in records.filter(|record| record.has_token()) {
+        let count = withdrawals.entry(record.term).or_insert(0);
+        let now = Some((record.term, record.preferred_holder.is_some()));
+        *count += u32::from(before == Some((record.term, true)) && now != before);
+        before = now;
+    }
+    let terms = u32::try_from(withdrawals.len()).unwrap_or(u32::MAX);
+    (terms.saturating_sub(1), withdrawals)
 }

@@ -169,7 +169,7 @@ async fn strategies(testbed: Arc<Testbed>) -> Result<()> {
 }
 
 /// `kubectl annotate` of the Lease.
-async fn annotate(testbed: &Testbed, annotation: &str) -> Result<()> {
+pub(crate) async fn annotate(testbed: &Testbed, annotation: &str) -> Result<()> {
     kubectl_annotate(testbed, "lease", testbed.lease_name(), annotation).await
 }
 
@@ -181,7 +181,7 @@ async fn annotate_candidate(testbed: &Testbed, candidate: &str, annotation: &str
 }
 
 /// The time of day in so many seconds.
-fn after(seconds: i64) -> Timestamp {
+pub(crate) fn after(seconds: i64) -> Timestamp {
     Timestamp::from_micros(now().as_micros() + seconds * 1_000_000).unwrap_or(Timestamp::MAX)
 }
 
