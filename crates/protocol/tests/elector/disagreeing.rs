@@ -199,7 +199,7 @@ fn a_preference_that_another_build_withdraws_at_once_is_written_ever_later() {
     electors.withdrawn_at_once = true;
     electors.say(0, Some("c"));
     electors.run(900);
-    assert_eq!(electors.withdrawn.len(), 8, "{:?}", electors.withdrawn);
+    assert_eq!(electors.withdrawn.len(), 8);
 }
 
 /// (R16, L3) Each moves the preference to the candidate that it takes for the best: the first time at once.
