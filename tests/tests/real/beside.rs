@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::format_prefer;
-use elector_protocol::{Identity, OperatorPreference, Term, Timestamp};
+use elector_protocol::{Identity, LeaseRecord, OperatorPreference, Term, Timestamp};
 use elector_tests::rig::{
     CandidateBuilder, ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry,
     Implementation, LEASE, RequiredFlag, StartedCandidate, Suite, TestProcess, Testbed, between,
@@ -262,7 +262,7 @@ fn withdrawals(entries: &[HistoryEntry]) -> (u32, BTreeMap<Term, u32>) {
     });
     let mut withdrawals = BTreeMap::new();
     let mut before = None;
-    for record in records.filter(|record| record.has_token()) {
+    for record in records.filter(LeaseRecord::has_token) {
         let count = withdrawals.entry(record.term).or_insert(0);
         let now = Some((record.term, record.preferred_holder.is_some()));
         *count += u32::from(before == Some((record.term, true)) && now != before);
