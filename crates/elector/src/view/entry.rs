@@ -65,21 +65,12 @@ impl LeaseEntry {
         Some(change)
     }
 
-    /// A revision came that cannot be judged: what was known of the Lease is void, the candidates stay.
-    pub(super) fn set_fault(&mut self, now: Instant, fault: Malformed) {
-        let mut election = Election::unknown();
-        for candidate in self.election.candidates() {
-            election.handle_candidate(now, candidate.clone(), NewsSource::List);
-        }
-        *self = Self {
-            election,
-            known: false,
-            object: None,
-            fault: Some(Box::new(fault)),
-            expected: None,
-            waiting: std::mem::take(&mut self.waiting),
-            overflow_told: self.overflow_told,
-            former: self.former.take(),
-        };
+    /// A revision came that cannot be judged: what was known of the record is void.
+    pub(super) fn set_fault(&mut self, fault: Malformed) {
+        self.election.handle_lease_unreadable();
+        self.known = false;
+        self.object = None;
+        self.fault = Some(Box::new(fault));
+        self.expected = None;
     }
 }

@@ -177,7 +177,7 @@ impl View {
                 return;
             }
             Err(fault) => {
-                entry.set_fault(now, fault);
+                entry.set_fault(fault);
                 if entry.has_candidates() {
                     self.dirty.push_back(seen.key);
                 }

@@ -174,6 +174,16 @@ impl Election {
         self.hold_back.end_lease();
     }
 
+    /// A revision of the Lease was seen that cannot be read: nothing is known of the record and its term. Candidates, their
+    /// failures and durations that were seen are remembered, as are pre-emptions: no write of a stranger ends them.
+    pub fn handle_lease_unreadable(&mut self) {
+        self.presence = Presence::Unknown;
+        self.last_holder = None;
+        self.posted = None;
+        self.preference = SeenPreference::default();
+        self.hold_back.end_lease();
+    }
+
     /// A POST of ours was answered. The object itself is taken from the watch, which alone proves what came before.
     pub fn handle_created(&mut self, now: Instant) {
         if let Presence::Absent { .. } = self.presence {

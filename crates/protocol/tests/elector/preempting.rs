@@ -99,6 +99,27 @@ fn the_newest_pre_emptions_count_when_more_are_known_than_any_budget_needs() {
     assert_eq!(held_back(&fixture), Some((budget, 481)));
 }
 
+/// (R23) A stranger that makes the record unreadable for a while ends none of what was learnt from earlier ones.
+#[test]
+fn pre_emptions_count_after_a_record_that_cannot_be_read() {
+    let mut fixture = led();
+    for name in ["a", "b", "a"] {
+        fixture.lease(fixture.record().preferring(Some(id(name)), None));
+        fixture.lease(fixture.grant_to(name));
+        fixture.accept();
+    }
+    let record = fixture.record();
+    fixture.election.handle_lease_unreadable();
+    fixture.ack("b");
+    assert_eq!(fixture.step().effects, [], "nothing is known of the record");
+    fixture.lease(record);
+    fixture.register("best", "1.0.0");
+    fixture.ack("best");
+    let because = held_back(&fixture).map(|(because, _)| because);
+    let three = matches!(because, Some(HoldBackCause::Preemptions { count: 3, .. }));
+    assert!(three, "{because:?}");
+}
+
 /// (R13, R23) A stranger that empties or replaces the Lease of a leader that was asked to make room pre-empts no leader,
 /// and neither does what comes after a pre-emption.
 #[test]

@@ -93,6 +93,16 @@ fn a_duration_seen_counts_after_the_lease_was_deleted() {
     assert_eq!(recreated(40.0).step().action(), Action::Grant);
 }
 
+/// (R6) A stranger makes the record of a holder unreadable, and then takes the holder away.
+#[test]
+fn a_duration_seen_counts_after_a_record_that_cannot_be_read() {
+    let mut fixture = fresh();
+    fixture.lease(held_for(Some(40)));
+    fixture.election.handle_lease_unreadable();
+    fixture.lease(LeaseRecord::born(None));
+    assert_eq!(remaining(&fixture), 40);
+}
+
 /// (R6) Values above 1 h count as 1 h, wherever they stand.
 #[test]
 fn durations_above_an_hour_count_as_an_hour() {
