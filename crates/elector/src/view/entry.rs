@@ -1,7 +1,7 @@
 //! The memory of one lease: its election, and the object behind it.
 
 use elector_api::{Malformed, PackedLease};
-use elector_protocol::elector::{Election, NewsSource};
+use elector_protocol::elector::Election;
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 
 use crate::leadership_change::{ExpectedGrant, LeadershipChange};

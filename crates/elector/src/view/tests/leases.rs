@@ -200,7 +200,7 @@ fn a_malformed_lease_is_not_judged_and_the_next_revision_proves_nothing() {
     assert_eq!(world.dirty(), ["l"]);
     // It may have named a holder.
     world.lease(lease("l", 13, LeaseRecord::born(None)));
-    assert_eq!(world.action("l"), Some(Action::Ping));
+    assert_eq!(world.action("l"), Some(Action::Wait));
     // Deleted while malformed: absent from now on.
     world.lease(malformed("l", 14));
     world
