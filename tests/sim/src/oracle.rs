@@ -18,7 +18,7 @@ use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{
-    CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role, version,
+    Author, CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role, version,
 };
 use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, FALLBACK, SYSTEM, lease_name};
 use crate::plan::{FaultKind, PlannedFault, PlannedMode, PlannedWord, RunPlan};
@@ -179,7 +179,10 @@ impl HistoryCheck<'_> {
         };
         let late = late.mul_f64(TRUE_RATE as f64 / rate as f64);
         match &after.holder {
-            Some(electee) => self.answered(electee, attempt, Some(past.since + late)),
+            Some(electee) => {
+                let round = self.began(&attempt.author, past.since + late);
+                self.answered(electee, attempt, Some(round))
+            }
             None => Ok(()),
         }
     }
@@ -253,6 +256,18 @@ impl HistoryCheck<'_> {
             Duration::from_nanos(u64::try_from(age).unwrap_or(u64::MAX)).as_secs_f64(),
         );
         Err((rule, text))
+    }
+
+    /// When a moment began for an elector: while its clock stands, all that comes is one moment.
+    fn began(&self, author: &Author, at: Duration) -> Duration {
+        let stood = self.plan.faults.iter().filter(|fault| match &fault.kind {
+            FaultKind::StopClock(who, lasts) => {
+                let stands = fault.at..=fault.at + *lasts;
+                format!("e{}", who.0) == author.name && stands.contains(&at)
+            }
+            _ => false,
+        });
+        stood.map(|fault| fault.at).min().unwrap_or(at)
     }
 
     /// S7 and R15: the elector saw an ack less than 5 s ago by its own clock, or after a ping that it saw since `round`.
