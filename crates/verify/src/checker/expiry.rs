@@ -23,17 +23,11 @@ impl Rules<'_> {
         start: TermStart,
     ) -> Result<(), BrokenRule> {
         let limits = &self.participants.limits;
-        let owed = match &before.holder {
-            Some(_) => Some((before, last.since)),
-            // client-go takes what its like let go, and minds no token that an earlier holder left.
-            None if start == TermStart::Taken && last.let_go => None,
-            None => self
-                .memory
-                .owed
-                .as_ref()
-                .map(|(record, since)| (record, *since)),
-        };
-        let Some((record, since)) = owed else {
+        // client-go takes what its like let go, and minds no token that an earlier holder left.
+        if before.holder.is_none() && start == TermStart::Taken && last.let_go {
+            return Ok(());
+        }
+        let Some((record, since)) = &self.memory.owed else {
             return Ok(());
         };
         let Some(holder) = &record.holder else {

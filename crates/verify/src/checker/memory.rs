@@ -13,7 +13,8 @@ pub(super) struct Memory<'r> {
     pub(super) last: Option<LastRevision<'r>>,
     /// What strangers wrote over by something that cannot be read.
     unread: Option<LeaseRecord>,
-    /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
+    /// The newest held record that was not released, also when the Lease is gone, and since when it was seen. A
+    /// renewTime of a stranger is left out: it may be any time.
     pub(super) owed: Option<(LeaseRecord, Option<Timestamp>)>,
 }
 
@@ -86,13 +87,6 @@ impl<'r> Memory<'r> {
             }
             _ => (!unseen).then_some(at),
         };
-        match snapshot.record.occupancy() {
-            Occupancy::Held(_) => self.owed = Some((snapshot.record.clone(), since)),
-            // Also where a stranger made it look so, which shortens a duration: that is exempt from S1.
-            Occupancy::Released => self.owed = None,
-            // Deleted, or blanked by a stranger: the holder may still believe.
-            Occupancy::Unproven => {}
-        }
         let (last, unread) = (self.last.take(), self.unread.take());
         let let_go = match kind {
             LeaseChangeKind::Release => true,
@@ -104,6 +98,20 @@ impl<'r> Memory<'r> {
             LeaseChangeKind::Signal => last.and_then(|last| last.written_over),
             _ => None,
         };
+        match snapshot.record.occupancy() {
+            Occupancy::Held(_) => {
+                let mut record = snapshot.record.clone();
+                let own = written_over.as_ref().map(|own| own.renew_time);
+                record.renew_time = record
+                    .renew_time
+                    .filter(|at| own.is_none_or(|own| own == Some(*at)));
+                self.owed = Some((record, since));
+            }
+            // Also where a stranger made it look so, which shortens a duration: that is exempt from S1.
+            Occupancy::Released => self.owed = None,
+            // Deleted, or blanked by a stranger: the holder may still believe.
+            Occupancy::Unproven => {}
+        }
         self.last = Some(LastRevision {
             lease,
             snapshot,

@@ -7,7 +7,10 @@ use super::histories::{
     a_leads, and_then, assert_breach, breaches, candidate, event, held, key, lease, messages,
     verdict,
 };
-use crate::{EventKind, GuaranteeLevel, Implementation, Invariant, LeaseChangeKind, Participants};
+use crate::{
+    EventKind, GuaranteeLevel, HistoryEntry, Implementation, Invariant, LeaseChangeKind,
+    Participants,
+};
 
 #[test]
 fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
@@ -30,6 +33,51 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
         );
         assert_eq!(grant(19.0), [""; 0]);
     }
+}
+
+/// A stranger renews at 8.0 in the name of `a`, writes that time, and this is what happens next. The second value says
+/// what a recording shows that does not know of the stranger.
+fn renewed_in_the_name_of_a(written: f64, next: &[HistoryEntry]) -> [Vec<String>; 2] {
+    let renewed = lease(8.0, 14, &held("a", 1, 15, 0.2, written), Some((11, 1)));
+    let history = and_then(a_leads(), [&[renewed], next].concat());
+    let mut declared = super::histories::participants();
+    declared.add_foreign(ResourceVersion(14));
+    [messages(&history, &declared), breaches(&history)]
+}
+
+/// (R4) The holder may be dead: its record is waited for all the same, from when the renewal was seen.
+#[test]
+fn a_record_that_a_stranger_renewed_is_waited_for() {
+    let granted = |at: f64| {
+        [
+            candidate(at, 15, "b", at),
+            lease(at, 16, &held("b", 2, 5, at, at), None),
+        ]
+    };
+    for written in [8.0, -3600.0, 3600.0] {
+        let [early, _] = renewed_in_the_name_of_a(written, &granted(20.0));
+        assert!(
+            early.len() == 1 && early[0].contains("granted 12.000 s after a renewed"),
+            "{written}: {early:?}"
+        );
+        let [late, _] = renewed_in_the_name_of_a(written, &granted(23.0));
+        assert_eq!(late, [""; 0], "{written}");
+    }
+}
+
+/// (R8) A renewal that the holder did not send prolongs nothing. Where the stranger is not known it counts as the
+/// holder's, since a record does not name its writer.
+#[test]
+fn what_a_stranger_renewed_is_no_sign_of_the_holder() {
+    let worked = [event(20.0, "a", EventKind::WorkStopped)];
+    let [declared, undeclared] = renewed_in_the_name_of_a(8.0, &worked);
+    assert_eq!(
+        declared,
+        [
+            "S2: lease /work: a worked until 16.700 s after it sent its last renewal @13, 15 s are allowed"
+        ]
+    );
+    assert_eq!(undeclared, [""; 0]);
 }
 
 #[test]
@@ -64,7 +112,7 @@ fn the_built_in_elector_counts_no_terms_for_client_go() {
 }
 
 /// A plain client-go process holds the lease; it has written twice.
-fn go_leads() -> Vec<crate::HistoryEntry> {
+fn go_leads() -> Vec<HistoryEntry> {
     vec![
         candidate(0.0, 2, "a", 0.0),
         lease(0.1, 10, &held("go", 0, 15, 0.1, 0.1), None),
