@@ -42,6 +42,26 @@ fn each_part_of_the_tuple_alone_starts_the_stop_watch_anew() {
     }
 }
 
+/// (R4, R13) The holder is dead: its candidate is deleted, and a stranger renews in its name. Electors cannot tell the
+/// two apart, and wait for as long as the record changes.
+#[test]
+fn a_record_that_a_stranger_renews_is_never_free() {
+    let mut fixture = held();
+    let version = fixture.next_version();
+    fixture
+        .election
+        .handle_candidate_gone(&id("a"), Some(version));
+    for _ in 0..360 {
+        fixture.renew();
+        fixture.pass(14.0);
+        fixture.ack("b");
+        let decision = fixture.step();
+        assert_eq!(crate::fixture::lease_write(&decision), None, "{decision:?}");
+    }
+    fixture.renew();
+    fixture.granted_after(15.0, "b");
+}
+
 /// (R4) The uid is the first part of the tuple: a Lease that was created anew is another record.
 #[test]
 fn the_same_record_under_another_uid_starts_the_stop_watch_anew() {

@@ -103,6 +103,27 @@ fn a_renewal_starts_the_wait_anew_and_a_preference_does_not() {
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
 }
 
+/// (R4, R18) The holder may be dead, and a stranger renews in its name: a process that waits cannot tell.
+#[test]
+fn a_record_that_a_stranger_renews_is_never_acquired() {
+    for (mode, after) in [(plain(), 15.0), (auto(), 20.0)] {
+        let mut fixture = led_by_another(mode, 15);
+        for _ in 0..360 {
+            fixture.pass(seconds(14.0));
+            let at = wall_at(fixture.now);
+            fixture.store.edit(|record| LeaseRecord {
+                renew_time: Some(at),
+                ..record.clone()
+            });
+            fixture.watch();
+        }
+        fixture.pass(seconds(after - 0.1));
+        assert!(fixture.sent.is_empty());
+        fixture.pass(seconds(0.1));
+        assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    }
+}
+
 #[test]
 fn an_auto_candidate_leaves_an_elector_its_time_and_then_acquires() {
     let mut fixture = led_by_another(auto(), 15);
