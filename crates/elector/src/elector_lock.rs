@@ -335,3 +335,38 @@ async fn sleep_until_holder(clock: &dyn Clock, until: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::LeaseRecord;
+    use elector_testkit::{MemoryCluster, seconds};
+
+    use super::*;
+
+    /// The machine may have slept between the two.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_decided_under_the_belief_is_not_sent_without_it() {
+        for (role, sent) in [
+            (LockRole::StandingBy, 1),
+            (LockRole::Leading, 0),
+            (LockRole::Stopping, 0),
+        ] {
+            let cluster = MemoryCluster::new();
+            let (election, clock) = (LeaderElection::new("pod"), cluster.clock());
+            let observer: ElectorObserver = Arc::new(|_| {});
+            let cluster_client = cluster.cluster();
+            let mut lock = ElectorLock::new(&election, &cluster_client, (clock, 0), observer);
+            lock.role = role;
+            let born = Effect::Create(LeaseRecord::born(None));
+            lock.shell.send(born, cluster.now(), &lock.writer);
+            let inputs = async {
+                loop {
+                    lock.next().await;
+                }
+            };
+            assert!(tokio::time::timeout(seconds(1), inputs).await.is_err());
+            let posts = cluster.count_requests("POST", "/leases");
+            assert_eq!(posts, sent, "{role:?}");
+        }
+    }
+}

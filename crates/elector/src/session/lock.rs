@@ -364,8 +364,43 @@ async fn response(holder: &mut Option<HolderShell>) -> LeaseResponse {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use elector_protocol::LeaseRecord;
+    use elector_testkit::{MemoryCluster, seconds};
+
     use super::*;
     use crate::leader_election::LeaderElection;
+
+    /// The machine may have slept between the two.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_decided_under_the_belief_is_not_sent_without_it() {
+        let of_belief: [fn(Arc<dyn Clock>) -> ActiveBelief; 2] =
+            [ActiveBelief::unlimited, ActiveBelief::none];
+        let mut sent = Vec::new();
+        for belief in of_belief {
+            let memory = MemoryCluster::new();
+            let (cluster, clock) = (memory.cluster(), memory.clock());
+            let config = Config {
+                builtin: BuiltinController::Replace { host: "pod".into() },
+                ..Config::default()
+            };
+            let api = CandidateApi::V1Beta1;
+            let mut lock = LockShell::new(&config, &cluster, api, &*clock, 0);
+            let holder = lock.holder.as_mut().unwrap();
+            let born = Effect::Create(LeaseRecord::born(None));
+            holder.send(born, memory.now(), &Writer::new(cluster, api));
+            let belief = belief(clock);
+            let inputs = async {
+                loop {
+                    lock.next(&belief).await;
+                }
+            };
+            assert!(tokio::time::timeout(seconds(1), inputs).await.is_err());
+            sent.push(memory.count_requests("POST", "/leases"));
+        }
+        assert_eq!(sent, [1, 0]);
+    }
 
     /// Until an elector that stood by has taken over and takes the lock, the built-in controller has to see it as held.
     #[test]

@@ -284,3 +284,115 @@ async fn read(writer: &Writer, key: &LeaseKey, asked_at: ResourceVersion) -> Box
         response: writer.read_lease(key).await,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use elector_api::CandidateApi;
+    use elector_apiserver::{Fault, RequestVerb, Rule};
+    use elector_runtime::Clock as _;
+    use elector_testkit::{MemoryCluster, millis, pass, seconds};
+    use serde_json::json;
+
+    use super::*;
+
+    /// The requests of an elector that believes for two seconds, at a server that takes its time for each.
+    struct LimitedRequests {
+        cluster: MemoryCluster,
+        belief: ActiveBelief,
+        requests: ElectionRequests,
+    }
+
+    impl LimitedRequests {
+        fn new(answer: Duration) -> Self {
+            let cluster = MemoryCluster::new();
+            cluster.inject(Rule::new(Fault::Delay(answer)).verb(RequestVerb::Create));
+            let belief = ActiveBelief::none(cluster.clock());
+            belief.set(Some(cluster.clock().holder().after(seconds(2))));
+            Self {
+                requests: ElectionRequests::new(NonZeroUsize::MIN, belief.clone()),
+                cluster,
+                belief,
+            }
+        }
+
+        fn send(&mut self, requests: Vec<ElectionRequest>) {
+            let writer = Writer::new(self.cluster.cluster(), CandidateApi::default());
+            self.requests.send(&writer, key(), requests);
+        }
+
+        /// How many of them come to an answer, how many are given up, and how long all that takes.
+        async fn finish(&mut self) -> ([usize; 2], Duration) {
+            let (start, mut ends) = (self.cluster.now(), [0; 2]);
+            while let (_, RequestProgress::Response(response)) = self.requests.next().await {
+                ends[usize::from(matches!(*response, ElectionResponse::GivenUp))] += 1;
+            }
+            (ends, self.cluster.now().since(start))
+        }
+    }
+
+    fn key() -> LeaseKey {
+        LeaseKey::new("ns", "l")
+    }
+
+    fn write(judged: Lease, again: bool) -> ElectionRequest {
+        let snapshot = judged.snapshot().unwrap();
+        ElectionRequest::Write {
+            judged: Box::new(judged),
+            version: snapshot.version,
+            record: snapshot.record,
+            again,
+        }
+    }
+
+    /// (R2) Against the budget of a namespace.
+    #[test]
+    fn all_attempts_at_one_write_count_once() {
+        let cluster = MemoryCluster::new();
+        cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
+        let judged = cluster.lease("ns", "l").unwrap();
+        let counted = [false, true].map(|again| write(judged.clone(), again).is_counted());
+        assert_eq!(counted, [true, false]);
+    }
+
+    fn many() -> Vec<ElectionRequest> {
+        (0..40).map(|_| ElectionRequest::Create(None)).collect()
+    }
+
+    /// The second sixteen are sent after 1.5 s and would be answered after 3 s; the others would begin then.
+    #[tokio::test(start_paused = true)]
+    async fn no_answer_is_waited_for_and_nothing_is_sent_after_the_belief() {
+        let mut limited = LimitedRequests::new(millis(1_500));
+        limited.send(many());
+        assert_eq!(limited.finish().await, ([16, 24], seconds(2)));
+        assert_eq!(limited.cluster.requests().len(), 32);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn once_the_belief_is_closed_the_rest_is_not_begun() {
+        let mut limited = LimitedRequests::new(millis(1_500));
+        limited.send(many());
+        let belief = limited.belief.clone();
+        let close = async {
+            pass(seconds(1)).await;
+            belief.set_closed(true);
+        };
+        let ((ends, _), ()) = tokio::join!(limited.finish(), close);
+        assert_eq!(ends, [16, 24]);
+        assert_eq!(limited.cluster.requests().len(), 16);
+    }
+
+    /// A write that may have been applied is followed by a read, which is not sent after the belief either.
+    #[tokio::test(start_paused = true)]
+    async fn what_a_write_calls_for_is_not_sent_after_the_belief() {
+        let mut limited = LimitedRequests::new(Duration::ZERO);
+        let cluster = limited.cluster.clone();
+        cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
+        cluster.inject(Rule::new(Fault::HangAfter).verb(RequestVerb::Update));
+        let judged = cluster.lease("ns", "l").unwrap();
+        limited.send(vec![write(judged, false)]);
+        assert_eq!(limited.finish().await, ([0, 1], seconds(2)));
+        assert_eq!(cluster.requests().len(), 1, "the write");
+    }
+}
