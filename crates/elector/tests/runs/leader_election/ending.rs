@@ -1,10 +1,10 @@
 //! How an elector that acts comes to its end, or to the end of its belief.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector::{Event, LeaderElection};
+use elector::{Config, Event, LeaderElection};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{Clock, TokioClock};
@@ -15,12 +15,15 @@ use elector_testkit::{
 use futures::future::BoxFuture;
 
 use super::{Replica, electing, lock_holder};
+use crate::replacing;
 
 /// The clocks of a machine that can be suspended: the holder's goes on meanwhile, the elector's does not.
 struct SuspendedClock {
     awake: Arc<TokioClock>,
     /// How long the machine has slept, in milliseconds.
     asleep: AtomicU64,
+    /// From when on, and after how many readings of the time of day, the machine falls asleep for half a minute.
+    sleeps_at: Mutex<Option<(Instant, usize)>>,
 }
 
 // === impl SuspendedClock ===
@@ -30,12 +33,17 @@ impl SuspendedClock {
         Arc::new(Self {
             awake: cluster.clock(),
             asleep: AtomicU64::new(0),
+            sleeps_at: Mutex::default(),
         })
     }
 
     fn sleep(&self, time: Duration) {
         let millis = u64::try_from(time.as_millis()).unwrap();
         self.asleep.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    fn sleep_at(&self, at: Instant, readings: usize) {
+        *self.sleeps_at.lock().unwrap() = Some((at, readings));
     }
 }
 
@@ -50,6 +58,16 @@ impl Clock for SuspendedClock {
     }
 
     fn wall(&self) -> Timestamp {
+        let mut sleeps_at = self.sleeps_at.lock().unwrap();
+        match &mut *sleeps_at {
+            Some((at, _)) if self.awake.holder() < *at => {}
+            Some((_, readings @ 1..)) => *readings -= 1,
+            Some(_) => {
+                *sleeps_at = None;
+                self.sleep(seconds(30));
+            }
+            None => {}
+        }
         self.awake.wall()
     }
 
@@ -63,6 +81,14 @@ impl Clock for SuspendedClock {
                 pass(deadline.since(self.holder()).min(seconds(1))).await;
             }
         })
+    }
+}
+
+/// One that also takes the lock of the built-in controller.
+fn replacing_and_electing() -> Config {
+    Config {
+        leader_election: electing("active").leader_election,
+        ..replacing()
     }
 }
 
@@ -196,6 +222,78 @@ async fn an_elector_that_wakes_up_sends_nothing() {
     assert!(active.says_that_it_stands_by());
     pass(seconds(3)).await;
     assert!(standby.leads());
+}
+
+/// A machine falls asleep between the decision to renew a lock and the request. The renewal is never sent, and the elector
+/// stands by as soon as it wakes up, also where another request has no answer.
+#[tokio::test(start_paused = true)]
+async fn what_was_decided_before_a_sleep_is_not_sent_after_it() {
+    let (electors, builtin) = ("/leases/elector", "/leases/leader-election-controller");
+    // The time of day is read for the lock of the electors first, then for the built-in controller's.
+    for (path, readings, is_idle) in [
+        (electors, 0, true),
+        (electors, 0, false),
+        (builtin, 1, true),
+    ] {
+        let cluster = MemoryCluster::new();
+        let clock = SuspendedClock::of(&cluster);
+        let active = Replica::start_by(clock.clone(), &cluster, "active", replacing_and_electing());
+        pass(seconds(40)).await;
+        let hangs = Rule::new(Fault::HangBefore).verb(RequestVerb::Patch);
+        cluster.faults_of("active").inject(hangs);
+        let awake = cluster.now();
+        let renewed = || {
+            let mut writes = active.writes_since(awake).into_iter();
+            writes.find(|write| write.path().ends_with(path))
+        };
+        eventually(|| renewed().is_some()).await;
+        if !is_idle {
+            cluster.register("ns", "silent", "l", "1.0.0");
+        }
+        let due = renewed().unwrap().at.after(seconds(10) / 3);
+        clock.sleep_at(due, readings);
+        pass(due.since(cluster.now()) + millis(1_500)).await;
+        assert!(active.says_that_it_stands_by(), "{path} {is_idle}");
+        pass(seconds(10)).await;
+        assert_eq!(active.writes_since(due), [], "{path} {is_idle}");
+    }
+}
+
+/// An elector whose belief is over leaves the lock of the built-in controller alone when it is stopped: another one may
+/// act by then.
+#[tokio::test(start_paused = true)]
+async fn an_elector_that_lost_the_lock_releases_nothing() {
+    let cluster = MemoryCluster::new();
+    let active = Replica::start_with(&cluster, "active", replacing_and_electing());
+    pass(seconds(40)).await;
+    let hangs = Rule::new(Fault::HangBefore).verb(RequestVerb::Update);
+    cluster
+        .faults_of("active")
+        .inject(hangs.namespace("elector-system"));
+    eventually(|| active.says_that_it_stands_by()).await;
+    let lost = cluster.now();
+    active.elector.stop().await;
+    let mut writes = cluster.requests_of("active");
+    writes.retain(|request| request.at >= lost && !request.is_read());
+    assert_eq!(writes, []);
+}
+
+/// Another elector is preferred: nothing new is begun, and the lock is handed over after the last answer.
+#[tokio::test(start_paused = true)]
+async fn the_lock_is_handed_over_after_the_last_request() {
+    let cluster = MemoryCluster::new();
+    let active = Replica::start(&cluster, "active");
+    pass(seconds(20)).await;
+    ping_many(&cluster, &active, millis(300)).await;
+    cluster.put(LEASES, "elector-system", "elector", |lease| {
+        lease["spec"]["preferredHolder"] = "other".into();
+    });
+    pass(millis(10)).await;
+    let told = cluster.now();
+    eventually(|| lock_holder(&cluster) == "other").await;
+    assert!(cluster.now().since(told) > millis(150));
+    let sent = active.writes_since(told);
+    assert_eq!(sent.len(), 1, "the hand-over: {sent:?}");
 }
 
 /// The belief of a lock that is held for shorter than a request may take bounds the request.
