@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use elector::{Config, Elector, Metrics};
 use elector_api::format_freeze;
-use elector_apiserver::RequestVerb;
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testkit::{
     CANDIDATES, CapturedLog, LEASES, MemoryCluster, Scrape, ScriptedCandidate, assert_described,
     described_metrics, documented_metrics, pass, seconds,
@@ -208,22 +208,71 @@ async fn a_frozen_lease_is_shown_while_a_better_candidate_waits() {
     assert_eq!(frozen(), 0.0);
 }
 
-/// A lease that no candidate names any more is in no figure.
+/// A lease that no candidate names any more is in no figure, whether it was led or not, and whatever became of its Lease.
 #[tokio::test(start_paused = true)]
-async fn what_keeps_a_lease_without_a_leader_goes_with_its_candidates() {
+async fn a_lease_that_is_gone_is_in_no_figure() {
+    let ends: [&[&str]; 3] = [&[CANDIDATES], &[CANDIDATES, LEASES], &[LEASES, CANDIDATES]];
+    for (led, deleted) in [false, true]
+        .into_iter()
+        .flat_map(|led| ends.map(|it| (led, it)))
+    {
+        let cluster = MemoryCluster::new();
+        let elector = MeasuredElector::start(&cluster);
+        pass(seconds(20)).await;
+        let leader = led.then(|| ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0"));
+        if !led {
+            cluster.register("ns", "c", "l", "1.0.0");
+        }
+        pass(seconds(20)).await;
+        assert_eq!(figures(&elector), [1.0, 1.0, f64::from(!led)]);
+        drop(leader);
+        for resource in deleted {
+            let name = if *resource == LEASES { "l" } else { "c" };
+            cluster.delete(resource, "ns", name);
+            pass(seconds(2)).await;
+        }
+        assert_eq!(figures(&elector), [0.0; 3], "{led} {deleted:?}");
+        let namespace = [("namespace", "ns")];
+        let leaderless = || {
+            elector
+                .scrape()
+                .value("elector_leaderless_seconds_total", &namespace)
+        };
+        let before = leaderless();
+        pass(seconds(60)).await;
+        assert_eq!(leaderless(), before, "{led} {deleted:?}");
+    }
+}
+
+/// What keeps a lease from a leader is in no figure of an elector that stands by.
+#[tokio::test(start_paused = true)]
+async fn obstacles_end_with_the_lock() {
     let cluster = MemoryCluster::new();
+    let elector = MeasuredElector::start_with(&cluster, "one", electing("one"));
+    pass(seconds(20)).await;
+    cluster.register("ns", "silent", "l", "1.0.0");
+    pass(seconds(20)).await;
+    assert_eq!(figures(&elector), [1.0, 1.0, 1.0]);
+    let cut_off = Rule::new(Fault::HangBefore).verb(RequestVerb::Update);
+    cluster.faults_of("one").inject(cut_off);
+    pass(seconds(20)).await;
+    assert_eq!(figures(&elector), [1.0, 1.0, 0.0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_session_knew_is_in_no_figure() {
+    let cluster = MemoryCluster::new();
+    let empty = cluster.backup();
+    cluster.make_revisions(200);
     let elector = MeasuredElector::start(&cluster);
     pass(seconds(20)).await;
     cluster.register("ns", "silent", "l", "1.0.0");
-    let obstructed = || {
-        let labels = [("namespace", "ns"), ("obstacle", "no_ack")];
-        elector.scrape().value("elector_obstructed_leases", &labels)
-    };
     pass(seconds(20)).await;
-    assert_eq!(obstructed(), 1.0);
-    cluster.delete(CANDIDATES, "ns", "silent");
-    pass(seconds(10)).await;
-    assert_eq!(obstructed(), 0.0);
+    assert_eq!(figures(&elector), [1.0, 1.0, 1.0]);
+    cluster.restore(&empty);
+    cluster.faults().break_watches();
+    pass(seconds(20)).await;
+    assert_eq!(figures(&elector), [0.0; 3]);
 }
 
 /// It acks and never accepts what it is handed (R23).
@@ -381,6 +430,15 @@ async fn the_document_names_what_is_served() {
     cluster.faults_of("one").clear();
     pass(seconds(60)).await;
     assert_described(&elector.scrape().names(), metrics.descriptions());
+}
+
+/// How many leases, candidates and leases with an obstacle there are by the figures.
+fn figures(elector: &MeasuredElector) -> [f64; 3] {
+    let scrape = elector.scrape();
+    ["leases", "candidates", "obstructed_leases"].map(|name| {
+        let by_namespace = scrape.by(&format!("elector_{name}"), "namespace");
+        by_namespace.iter().map(|(_, value)| value).sum()
+    })
 }
 
 /// How many writes that the server carried out begin so.
