@@ -360,6 +360,20 @@ mod tests {
         assert_eq!(left(), 0);
     }
 
+    /// What was told counts although work that was told now would have less, and the lease bounds both.
+    #[tokio::test(start_paused = true)]
+    async fn the_time_to_stop_that_was_told_is_not_that_of_work_that_is_told_now() {
+        let (sender, guard, clock) = guard(Duration::from_secs(100));
+        let told = |after| {
+            let by = clock.holder().after(Duration::from_secs(after));
+            sender.send_modify(|state| state.stop_by = Some(by));
+            guard.time_to_stop().as_secs()
+        };
+        assert_eq!([told(5), told(20), told(200)], [5, 20, 103]);
+        tokio::time::advance(Duration::from_secs(100)).await;
+        assert_eq!(guard.time_to_stop().as_secs(), 3);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_renewal_moves_the_deadline_of_those_who_wait() {
         let (sender, guard, clock) = guard(Duration::from_secs(10));

@@ -281,3 +281,31 @@ impl Drop for StatusPublisher {
         self.note_health(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::holder::WaitReason;
+
+    use super::*;
+
+    /// A session that stands still does not come round to say that the time is over.
+    #[test]
+    fn a_wait_is_shown_until_its_end_and_one_without_an_end_all_the_time() {
+        let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
+        let me = Identity::new("me").unwrap();
+        let shown = |until: Option<u64>, now| {
+            let known = KnownStatus {
+                wait: Some(Wait {
+                    reason: WaitReason::Elector,
+                    until: until.map(at),
+                }),
+                ..KnownStatus::default()
+            };
+            let waiting = known.at(at(now), &me).waiting;
+            waiting.map(|waiting| waiting.at_most().map(|left| left.as_secs()))
+        };
+        assert_eq!(shown(Some(20), 5), Some(Some(15)));
+        assert_eq!(shown(Some(20), 20), None);
+        assert_eq!(shown(None, 1_000_000), Some(None));
+    }
+}

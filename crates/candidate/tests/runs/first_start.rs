@@ -95,6 +95,20 @@ async fn a_standby_tells_of_each_holder_once_and_of_the_time_that_an_elector_has
     assert_eq!(told[1].at_most(), Some(seconds(5)));
 }
 
+/// Also where it is the wait of before the term.
+#[tokio::test(start_paused = true)]
+async fn a_wait_after_a_term_is_told_anew() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    cluster.delete_lease();
+    let running = start(&cluster, plain("me"), obedient);
+    running.leads(1).await;
+    cluster.delete_lease();
+    running.leads(2).await;
+    let told = waits(&running);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[0].reason(), told[1].reason());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_elected_candidate_waits_for_an_elector_without_a_bound() {
     let cluster = OneLease::new(&[V1BETA1]);
@@ -130,4 +144,11 @@ async fn a_missing_right_is_named_at_the_first_start_with_the_mode_that_needs_it
             format!("mode {mode} needs the right to create {resource} in namespace default");
         assert!(lines[0].contains(&right), "{lines:?}");
     }
+    let (log, cluster) = (CapturedLog::capture(), OneLease::new(&[V1BETA1]));
+    let failure = Rule::new(Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR));
+    cluster.inject(failure.verb(RequestVerb::Create));
+    let _running = start(&cluster, config(), obedient);
+    pass(2_000).await;
+    assert!(!log.lines("failed to create").is_empty());
+    assert_eq!(log.lines("needs the right"), [""; 0], "it lacks none");
 }

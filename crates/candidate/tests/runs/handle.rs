@@ -193,10 +193,11 @@ async fn the_holder_of_a_record_that_stands_still_is_not_told_although_the_serve
 async fn a_session_that_stands_still_does_not_prolong_the_belief() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (mut run, handle) = leader_that_stands_still(&cluster).await;
+    let token = handle.status().token.unwrap();
     pass(9_900).await;
-    assert!(handle.is_leader());
+    assert!(handle.is_leader() && handle.is_leader_under(token));
     pass(100).await;
-    assert!(!handle.is_leader());
+    assert!(!handle.is_leader() && !handle.is_leader_under(token));
     assert_eq!(handle.status().remaining, Duration::ZERO);
     // Polled again, it tells nothing that the clock has not.
     poll_fn(|context| {
