@@ -154,6 +154,10 @@ fn terms_that_end_otherwise_are_no_pre_emptions() {
                 ..fixture.record()
             };
             fixture.lease_of("lease-2", record, NewsSource::Watch);
+            fixture.pass(15.0);
+            let grant = fixture.grant_to("b");
+            fixture.lease_of("lease-2", grant, NewsSource::Watch);
+            fixture.accept();
         }),
         ("a free lease that carries a preference", 0, |fixture| {
             let released = fixture.record().released(fixture.wall());

@@ -357,4 +357,17 @@ fn every_other_wait_has_a_reason_and_only_one_with_an_end_has_a_bound() {
         .edit(|record| record.preferring(None, Some(foreign.clone())));
     fixture.watch();
     assert_eq!(reason(&fixture), Some((WaitReason::Elector, None)));
+
+    // An accept or an acquisition that is under way is no wait.
+    for mode in [auto(), plain()] {
+        let mut fixture = of(mode);
+        fixture.network = Network::Silent;
+        if fixture.holder.config.mode.accepts() {
+            fixture.grant("me");
+        } else {
+            fixture.store.edit(|record| record.released(at));
+        }
+        fixture.watch();
+        assert_eq!((fixture.sent.len(), reason(&fixture)), (1, None));
+    }
 }

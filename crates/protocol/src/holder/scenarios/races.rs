@@ -1,7 +1,7 @@
 //! Strangers that write the Lease and change nothing that is judged: what they cost (R2, R4, R18).
 
-use super::super::fixture::{HolderFixture, auto, plain, seconds};
-use super::super::{HolderMode, WriteKind};
+use super::super::fixture::{HolderFixture, Network, auto, plain, seconds};
+use super::super::{HolderMode, LeaseOutcome, WriteKind};
 
 /// A process that has seen an unheld record since long ago, just before it may take it.
 fn about_to_acquire(mode: HolderMode, after: f64) -> HolderFixture {
@@ -104,6 +104,23 @@ fn an_unheld_record_is_judged_as_soon_as_the_watch_brings_what_came_between() {
     fixture.pass(seconds(1.1));
     assert_eq!((fixture.sent.len(), fixture.reads), (1, 0));
     fixture.watch();
+    assert_eq!((fixture.sent.len(), fixture.reads), (2, 0));
+    assert!(fixture.holder.believes(fixture.now));
+}
+
+/// An answer says that the process does not stand still, however long it took.
+#[test]
+fn a_slow_answer_that_a_race_was_lost_is_no_reason_to_read() {
+    let mut fixture = about_to_acquire(plain(), 15.0);
+    fixture.network = Network::Silent;
+    fixture.pass(seconds(0.1));
+    fixture.store.edit(Clone::clone);
+    fixture.watch();
+    fixture.pass(seconds(1.0));
+    fixture.network = Network::Up;
+    let now = fixture.moment();
+    fixture.holder.handle_outcome(now, LeaseOutcome::Conflict);
+    fixture.run();
     assert_eq!((fixture.sent.len(), fixture.reads), (2, 0));
     assert!(fixture.holder.believes(fixture.now));
 }
