@@ -171,7 +171,7 @@ fn a_candidate_that_no_server_takes_is_shown_as_rejected() {
 fn a_document_that_cannot_be_read_is_named_and_the_others_are_explained() {
     let good = |name| candidate(name, "1.1.0").to_string();
     let yaml = format!(
-        "# first\n---\n{}\n---\n{{a: [}}\n--- # last\n{}\n",
+        "# first\n---\n{}\n---\n{{a: [}}\n---\n{{kind: Other, text: \"no end\n---of it\"}}\n--- # last\n{}\n",
         good("a"),
         good("b")
     );
