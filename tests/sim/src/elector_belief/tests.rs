@@ -126,6 +126,7 @@ async fn an_elector_acts_from_its_acquisition_until_h_after_its_newest_renewal()
     assert_eq!(fixture.acts("e0"), None);
     pass(1).await;
     assert_eq!(fixture.acts("e0"), Some("S2"));
+    assert_eq!(fixture.monitor.leader(&fixture.history), None);
     assert_eq!(fixture.renew("e0"), Some("S2"));
 }
 
@@ -145,16 +146,26 @@ async fn an_elector_that_lets_go_acts_no_more_and_the_next_one_may_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn two_electors_lead_at_once_unless_a_stranger_came_between() {
-    for (stranger, expected) in [(false, &["S1"][..]), (true, &[])] {
+    for (before, between, expected) in [
+        (false, false, &["S1"][..]),
+        (true, false, &["S1"]),
+        (false, true, &[]),
+    ] {
         let mut fixture = LockFixture::new();
-        pass(1).await;
-        assert_eq!(fixture.take("e0"), None);
-        pass(1).await;
-        if stranger {
+        let stranger = |fixture: &mut LockFixture| {
             fixture.write("kubectl", |before, _| LeaseRecord {
                 holder: None,
                 ..before.clone()
             });
+        };
+        if before {
+            stranger(&mut fixture);
+        }
+        pass(1).await;
+        assert_eq!(fixture.take("e0"), None);
+        pass(1).await;
+        if between {
+            stranger(&mut fixture);
         }
         assert_eq!(fixture.take("e1"), None);
         assert_eq!(fixture.overlap(), expected);

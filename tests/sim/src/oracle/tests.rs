@@ -145,6 +145,8 @@ fn a_grant_is_checked_by_the_clock_of_its_author_and_the_acks_it_can_have_seen()
     let asked_at = |ping| [(18, 18, None), (ping, 18, Some(19)), (28, 28, Some(19))];
     assert_eq!(granted_after(30, &asked_at(27)), [""; 0]);
     assert_eq!(granted_after(30, &asked_at(26)), ["S7"]);
+    let asked_afterwards = [(18, 18, None), (28, 28, None), (29, 28, Some(29))];
+    assert_eq!(granted_after(30, &asked_afterwards), ["S7"]);
     let unasked = [(18, 18, None), (28, 28, None)];
     assert_eq!(granted_after(30, &unasked), ["S7"]);
 }
@@ -390,6 +392,39 @@ fn a_candidate_that_is_new_since_a_hand_over_in_vain_is_not_preferred() {
     }
 }
 
+/// What is said of a lease that `a` leads in version 1.1.0, where `b` in that version is preferred so many times.
+fn preferred(version: &str, times: usize, faults: Vec<PlannedFault>) -> Vec<String> {
+    let mut lease = HandOvers::new();
+    lease.fixture.answer(lease.now, "a");
+    for _ in 0..times {
+        lease.fixture.answer(lease.now, "b");
+        let b = Identity::new("b");
+        lease.write("e0", lease.record.preferring(b, None));
+        lease.write("e0", lease.record.preferring(None, None));
+    }
+    for revision in &mut lease.fixture.history.candidates {
+        let is_preferred = revision.object.metadata.name.as_deref() == Some("b");
+        revision.object.spec.binary_version = if is_preferred { version } else { "1.1.0" }.into();
+    }
+    let mut plan = RunPlan::draw(1, ClockBound::Within);
+    plan.setup.leases = 2;
+    plan.setup.candidates.truncate(1);
+    plan.setup.candidates.resize(4, plan.setup.candidates[0]);
+    plan.faults = faults;
+    let found = violations(&lease.fixture.history, &plan);
+    let found = found.into_iter().filter(|it| it.rule == "L3");
+    found.map(|it| it.text).collect()
+}
+
+#[test]
+fn a_preference_goes_to_a_better_candidate() {
+    for (version, wrong) in [("1.0.0", false), ("1.1.0", true), ("1.2.0", true)] {
+        let found = preferred(version, 1, Vec::new());
+        let said = found.iter().any(|it| it.contains("and not better"));
+        assert_eq!(said, wrong, "{version}: {found:?}");
+    }
+}
+
 #[test]
 fn a_term_has_more_preferences_for_each_fault_that_concerns_it() {
     let of_this_lease = FaultKind::Plain(0, Duration::from_secs(5));
@@ -397,43 +432,18 @@ fn a_term_has_more_preferences_for_each_fault_that_concerns_it() {
     for (at, kind, most) in [
         (100, None, 1),
         (100, Some(of_this_lease.clone()), 3),
-        (75, Some(of_this_lease.clone()), 3),
-        (60, Some(of_this_lease.clone()), 1),
+        (66, Some(of_this_lease.clone()), 3),
+        (64, Some(of_this_lease.clone()), 1),
         (900, Some(of_this_lease), 1),
         (100, Some(of_another), 1),
         (100, Some(FaultKind::Compact), 3),
     ] {
-        let mut lease = HandOvers::new();
-        lease.fixture.answer(lease.now, "a");
-        let candidate = |name| Identity::new(name);
-        for _ in 0..2 {
-            lease.fixture.answer(lease.now, "b");
-            lease.write("e0", lease.record.preferring(candidate("b"), None));
-            lease.write("e0", lease.record.preferring(None, None));
-        }
-        for revision in &mut lease.fixture.history.candidates {
-            // The lower version is the better one.
-            let is_better = revision.object.metadata.name.as_deref() == Some("b");
-            revision.object.spec.binary_version = if is_better { "1.0.0" } else { "1.1.0" }.into();
-        }
-        let mut plan = RunPlan::draw(1, ClockBound::Within);
-        plan.setup.leases = 2;
-        plan.setup.candidates.truncate(1);
-        plan.setup.candidates.resize(4, plan.setup.candidates[0]);
         let at = Duration::from_secs(at);
-        plan.faults = kind
+        let faults: Vec<_> = kind
             .into_iter()
             .map(|kind| PlannedFault { at, kind })
             .collect();
-        let found = violations(&lease.fixture.history, &plan);
-        let wrong = found
-            .iter()
-            .filter(|it| it.text.contains("preferences in one term"));
-        assert_eq!(
-            wrong.count(),
-            usize::from(most == 1),
-            "{:?}: {found:?}",
-            plan.faults
-        );
+        let wrong = |times| preferred("1.0.0", times, faults.clone()).len();
+        assert_eq!([wrong(most), wrong(most + 1)], [0, 1], "{faults:?}");
     }
 }
