@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use self::packages::CratePackages;
+use self::packages::{BUILT, CratePackages};
 use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
 use crate::cluster::{Options, TestCluster};
@@ -28,8 +28,6 @@ struct AdoptingProgram {
 
 /// Where they are, from the root of the workspace.
 const PROGRAMS: &str = "adopters";
-/// Where they are built, all of them, so that what is the same in two is built once.
-const BUILT: &str = "target/adopters/build";
 /// How long one may take to lead, and to give up.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the server is asked.

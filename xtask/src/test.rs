@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   without a cluster       the simulation, then the model check   ║   everything else
-//!   on a kube-apiserver     scenarios                              ║   faults, fidelity, the cluster itself, kubectl
+//!   on a kube-apiserver     scenarios                              ║   fidelity, the cluster itself, kubectl, faults
 //! ```
 //!
 //! Programs beside each other run at the same time, those after each other in turn. A program that fails hides none of
@@ -70,12 +70,13 @@ const COMPUTING: [&str; 2] = ["tests/sim sim", "tests/model model"];
 /// The scenarios on a real kube-apiserver.
 const SCENARIOS: &str = "tests real";
 
-/// What else needs one, at least in a part of it, in this order.
+/// What else needs one, at least in a part of it, in this order: the processes of all faults start at once, as those of
+/// the scenarios do, so their turn comes when these have started.
 const REAL: [&str; 4] = [
-    "tests/faults faults",
     "tests fidelity",
     CLUSTER.0,
     "crates/cli dev",
+    "tests/faults faults",
 ];
 
 /// One of them; some of its tests need more, programs of others, which their names say: of client-go, and Helm.

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::process::Command;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{BUILT, PATIENCE, POLL};
+use super::packages::BUILT;
 use crate::child_guard::ChildGuard;
 use crate::cluster::TestCluster;
 use crate::{measured, paths};
@@ -19,6 +19,10 @@ const PROGRAM: &str = "first-start";
 
 /// The modes, which name a lease each: they are not to be mixed.
 const MODES: [&str; 3] = ["auto", "plain", "as-client-go"];
+
+/// How long a start may take, and how often it is looked for.
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(100);
 
 /// Where the transcript is recorded, from the root of the workspace, and its name there.
 const DOCUMENT: &str = "docs/leadership.md";

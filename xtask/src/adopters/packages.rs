@@ -11,6 +11,9 @@ use serde::Deserialize;
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 
+/// Where programs are built from them, all of these, so that what is the same in two is built once.
+pub(super) const BUILT: &str = "target/adopters/build";
+
 /// The packages of all crates that are published, unpacked.
 pub(super) struct CratePackages {
     workspace: WorkspaceMetadata,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::packages::CratePackages;
-use super::{BUILT, PROGRAMS};
+use super::PROGRAMS;
+use super::packages::{BUILT, CratePackages};
 use crate::commands::{self, cargo, show_and_run};
 use crate::{measured, paths};
 
