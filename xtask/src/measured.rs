@@ -1,4 +1,4 @@
-//! What was measured, in documents: between a line with its name and a line that ends it.
+//! Measured tables in documents, each between a line with its name and a line that ends it.
 
 use std::fs;
 use std::path::Path;

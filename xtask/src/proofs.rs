@@ -32,8 +32,8 @@ pub(crate) fn run(proof: Proof, arguments: &[OsString]) -> Result<()> {
 // === impl Proof ===
 
 impl Proof {
-    /// How it is built. The model check is quick in every profile, and so it is built as `cargo xtask test` builds it; the
-    /// simulation runs half of the dependencies.
+    /// The part of the command that builds it. The model check is quick in every profile, so it is built as
+    /// `cargo xtask test` builds it; the simulation runs half of the dependencies.
     const fn target(self) -> &'static [&'static str] {
         match self {
             Self::Model => &["--workspace", "--all-features", "--test", "model"],

@@ -70,8 +70,8 @@ const COMPUTING: [&str; 2] = ["tests/sim sim", "tests/model model"];
 /// The scenarios on a real kube-apiserver.
 const SCENARIOS: &str = "tests real";
 
-/// What else needs one, at least in a part of it, in this order: the processes of all faults start at once, as those of
-/// the scenarios do, so their turn comes when these have started.
+/// Other programs that need one, at least in a part of them, in this order: the processes of all faults start at once, as
+/// those of the scenarios do, so their turn comes when these have started.
 const REAL: [&str; 4] = [
     "tests fidelity",
     CLUSTER.0,

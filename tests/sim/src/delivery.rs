@@ -57,8 +57,8 @@ impl DeliveryLog {
         self.0.entry(of).or_default().push(delivery);
     }
 
-    /// What this elector had heard of a candidate by then, newest first: of what came at that very moment it may have
-    /// taken in a part when it acted. `revisions` are those of all candidates, by version.
+    /// The answers of a candidate that this elector had heard by then, newest first: of what came at that very moment it
+    /// may have taken in a part when it acted. `revisions` are those of all candidates, by version.
     pub(crate) fn heard(
         &self,
         author: &Author,
@@ -119,7 +119,7 @@ impl DeliveryLog {
     }
 }
 
-/// What counts of these answers: a candidate without a renewTime, which a stranger spoilt, has none.
+/// The answers that count: a candidate without a renewTime, which a stranger spoilt, has none.
 fn answers(heard: &HeardAnswers, known: Option<(u64, &CandidateRevision)>) -> HeardAnswers {
     match known {
         Some((_, last)) if last.object.spec.renew_time.is_some() => heard.clone(),
@@ -222,7 +222,7 @@ mod tests {
         let again = [(watch, 1), (watch, 3), (watch, 1), (watch, 3)];
         assert_eq!(heard(&again), Some((3, 2)));
         assert_eq!(heard(&[(watch, 3), (watch, 4)]), None);
-        // What is gone at the very moment of a decision may have answered just before it.
+        // A candidate that is gone at the very moment of a decision may have answered just before it.
         let states = heard_by(2, &[(watch, 3), (watch, 4)]);
         let acks = states.iter().map(|it| it.ack.map(|(version, _)| version));
         assert!(acks.eq([None, Some(3)]));

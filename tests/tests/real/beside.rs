@@ -96,7 +96,7 @@ const WATCHED: Duration = Duration::from_secs(90);
 /// Twice the budget of an elector of this build (R23), and once more for the other one, which may have none.
 const MOST_HAND_OVERS: u32 = 7;
 
-/// How often the preferences of one term may be withdrawn within a quarter of an hour (L3).
+/// The most withdrawals of preferences in one term within a quarter of an hour (L3).
 const MOST_WITHDRAWALS: u32 = 8;
 
 /// An operator prefers a candidate; that word is nothing to an elector of an older build.

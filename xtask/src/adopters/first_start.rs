@@ -20,7 +20,7 @@ const PROGRAM: &str = "first-start";
 /// The modes, which name a lease each: they are not to be mixed.
 const MODES: [&str; 3] = ["auto", "plain", "as-client-go"];
 
-/// How long a start may take, and how often it is looked for.
+/// The time that a start may take, and the pause between two looks.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -43,7 +43,7 @@ pub(super) fn record(cluster: &TestCluster) -> Result<()> {
     measured::record(DOCUMENT, TRANSCRIPT, &transcript)
 }
 
-/// What it says until it has given up.
+/// Its output until it has given up.
 fn play(cluster: &TestCluster, mode: &str) -> Result<String> {
     let built = paths::workspace().join(BUILT);
     let log = built.join(format!("{PROGRAM}-{mode}.log"));

@@ -322,7 +322,7 @@ mod tests {
             self.requests.send(&writer, key(), requests);
         }
 
-        /// How many of them come to an answer, how many are given up, and how long all that takes.
+        /// The numbers of those that come to an answer and that are given up, and the time that all of it takes.
         async fn finish(&mut self) -> ([usize; 2], Duration) {
             let (start, mut ends) = (self.cluster.now(), [0; 2]);
             while let (_, RequestProgress::Response(response)) = self.requests.next().await {

@@ -244,7 +244,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
     }
 }
 
-/// What keeps a lease from a leader is in no figure of an elector that stands by.
+/// Obstacles are in no figure of an elector that stands by.
 #[tokio::test(start_paused = true)]
 async fn obstacles_end_with_the_lock() {
     let cluster = MemoryCluster::new();
@@ -432,7 +432,7 @@ async fn the_document_names_what_is_served() {
     assert_described(&elector.scrape().names(), metrics.descriptions());
 }
 
-/// How many leases, candidates and leases with an obstacle there are by the figures.
+/// The numbers of leases, candidates and leases with an obstacle by the figures.
 fn figures(elector: &MeasuredElector) -> [f64; 3] {
     let scrape = elector.scrape();
     ["leases", "candidates", "obstructed_leases"].map(|name| {

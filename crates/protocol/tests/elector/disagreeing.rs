@@ -16,7 +16,7 @@ struct Disagreement {
     electors: [ElectionFixture; 2],
     /// Whether the holder makes room at once, or never.
     holder_obeys: bool,
-    /// Whether a third elector, of another build, withdraws each preference at once.
+    /// A third elector, of another build, withdraws each preference at once.
     withdrawn_at_once: bool,
     /// Since when the present preference stands.
     preferred: Instant,

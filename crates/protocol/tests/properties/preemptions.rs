@@ -64,7 +64,7 @@ struct PreemptedLease {
     failures: Vec<Instant>,
     /// When the present preference was written, and whether its candidate changed or went since.
     preferred: Option<(Instant, Option<PreferredNews>)>,
-    /// How many preferences of this term were withdrawn, and when the newest was, where none stands.
+    /// The number of preferences of this term that were withdrawn, and when the newest was, where none stands.
     withdrawals: u32,
     withdrawn: Option<Instant>,
 }

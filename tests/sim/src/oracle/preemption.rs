@@ -202,7 +202,7 @@ impl PreemptionCheck<'_> {
         })
     }
 
-    /// Whether an operator may have preferred this candidate by then, or has not long ceased to.
+    /// An operator may have preferred this candidate by then, or has not long ceased to.
     fn is_worded(&self, name: &Identity, sent: Duration) -> bool {
         self.plan.faults.iter().any(|fault| match &fault.kind {
             FaultKind::Say(lease, PlannedWord::Prefer(who), lasts) => {

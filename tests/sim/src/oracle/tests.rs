@@ -392,7 +392,7 @@ fn a_candidate_that_is_new_since_a_hand_over_in_vain_is_not_preferred() {
     }
 }
 
-/// What is said of a lease that `a` leads in version 1.1.0, where `b` in that version is preferred so many times.
+/// The words about a lease that `a` leads in version 1.1.0, where `b` in that version is preferred so many times.
 fn preferred(version: &str, times: usize, faults: Vec<PlannedFault>) -> Vec<String> {
     let mut lease = HandOvers::new();
     lease.fixture.answer(lease.now, "a");
