@@ -61,7 +61,7 @@ pub enum HoldBackCause {
     },
     /// Preferences of this term were withdrawn, so that electors seem to disagree ([R16](crate::rules#r16)).
     Withdrawn {
-        /// How many.
+        /// Their number.
         times: u8,
     },
 }
