@@ -39,7 +39,7 @@ impl EveryChange {
                 .collect();
             let listed: BTreeSet<ClusterMode> = one.modes.iter().copied().collect();
             ensure!(
-                !listed.is_empty() && listed.is_subset(&modes) && listed != modes,
+                listed.is_subset(&modes) && listed != modes,
                 "{} is listed for every change with {listed:?}, and starts clusters of its own with {modes:?}",
                 one.name
             );
@@ -81,6 +81,7 @@ mod tests {
         ]);
         EveryChange::check(ALL, &both).unwrap();
         for own in [
+            outage(&[ClusterMode::Embedded]),
             outage(&[ClusterMode::GateOn, ClusterMode::Embedded]),
             outage(&[ClusterMode::GateOff, ClusterMode::Custom]),
             Vec::new(),

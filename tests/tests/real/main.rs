@@ -93,7 +93,8 @@ const EVERY_CHANGE: &[EveryChange] = &[
         &[ClusterMode::GateOn, ClusterMode::Custom],
     ),
     every_change("api_server_is_briefly_gone", &[ClusterMode::GateOff]),
-    every_change("api_server_is_gone_for_long", &[ClusterMode::GateOn]),
+    every_change("api_server_is_gone_for_long", &[]),
+    every_change("two_hundred_leases_at_once", &[]),
     every_change("two_kube_schedulers", &[ClusterMode::GateOn]),
     every_change(
         "active_elector_and_leader_are_killed",

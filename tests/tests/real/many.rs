@@ -20,8 +20,7 @@ pub(crate) fn add(suite: &mut Suite) {
         ClusterChoice::Own,
         OURS,
         &[ClusterMode::GateOff, ClusterMode::Embedded],
-        // Alone; the longer ones have started their clusters when its turn comes.
-        Duration::from_secs(40),
+        Duration::from_secs(50),
         |testbed| Box::pin(two_hundred(testbed)),
     );
 }
