@@ -213,6 +213,7 @@ fn auto() -> Vec<Run> {
                 },
                 Run {
                     restarts: false,
+                    full: Full::Only,
                     ..safe("MC-P2e", "auto: 1 elector that may not write", AUTO)
                 },
             ),
@@ -264,6 +265,7 @@ fn first_starts() -> Vec<Run> {
             Run {
                 restarts: false,
                 slow_posts: false,
+                full: Full::Only,
                 ..safe(
                     "MC-P7d",
                     "auto: no lease, elector and candidates start together",
@@ -358,6 +360,7 @@ fn locks() -> Vec<Run> {
                 own,
                 Run {
                     interference: BLANKED,
+                    full: Full::Only,
                     ..safe(
                         "MC-P3c",
                         "the elector's own lock: two may hold it, 1 emptying",

@@ -68,6 +68,7 @@ pub(super) fn runs() -> Vec<Run> {
             Run {
                 electors: 2,
                 interference: BLANKED_TWICE,
+                full: Full::Only,
                 ..safe("MC-Q3", "a stranger empties the lease twice", ORDERLY)
             },
         ),

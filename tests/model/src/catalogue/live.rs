@@ -60,6 +60,7 @@ fn live() -> Vec<Run> {
                 electors: 2,
                 lagging: 0,
                 best: true,
+                full: Full::Only,
                 ..safe("MC-L4", "the best, with 2 electors and pings", PINGED)
             },
         ),

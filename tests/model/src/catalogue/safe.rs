@@ -83,6 +83,7 @@ fn many() -> Vec<Run> {
         Run {
             releases: true,
             interference: UNKNOWN,
+            full: Full::Only,
             ..three(
                 "MC-G2",
                 "3 candidates, hand-offs, holders that let go",
@@ -174,6 +175,7 @@ fn absence() -> Vec<Run> {
             Run {
                 electors: 2,
                 interference: DELETED_TWICE,
+                full: Full::Only,
                 ..safe("MC-Y1", "all rules, 2 electors, 2 deletions", ORDERLY)
             },
         ),
