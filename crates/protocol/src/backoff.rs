@@ -21,7 +21,7 @@ pub struct RetryBackoff {
 /// How many writes in a row may lose a race before a pause.
 const RACES: u8 = 10;
 /// That pause. Each race that is lost answers a write of another, so those who write the most pay for it.
-const AFTER_RACES: Duration = Duration::from_millis(50);
+const AFTER_RACES: Duration = Duration::from_millis(10);
 
 // === impl RetryBackoff ===
 
@@ -133,7 +133,7 @@ mod tests {
         for race in 1..=30 {
             backoff.lose_race(now);
             assert!(backoff.is_failing() && backoff.has_lost_race());
-            let costs = (race % 10 == 0).then(|| now.after(Duration::from_millis(50)));
+            let costs = (race % 10 == 0).then(|| now.after(Duration::from_millis(10)));
             assert_eq!(backoff.pause(now), costs, "{race}");
         }
         backoff.lose_race(now);

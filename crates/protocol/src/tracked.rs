@@ -85,6 +85,15 @@ impl TrackedObject {
         std::mem::replace(&mut self.reading, ReadState::No) == ReadState::Sent
     }
 
+    /// Lets go of a read under way whose reply may be older than what was seen since. Says whether there was one.
+    pub(crate) fn set_aside_overtaken_read(&mut self) -> bool {
+        let overtaken = self.reading == ReadState::Overtaken;
+        if overtaken {
+            self.reading = ReadState::No;
+        }
+        overtaken
+    }
+
     /// Counts a failed request, with these bounds of the pause.
     pub(crate) fn fail(&mut self, now: Instant, (first, longest): (Duration, Duration)) {
         self.backoff.fail(now, first, longest);

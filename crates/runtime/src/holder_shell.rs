@@ -13,6 +13,9 @@ use elector_protocol::holder::{
     Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed,
 };
 use elector_protocol::{Instant, LeaseKey, Moment};
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 
 use self::reading::{lease_outcome, lease_snapshot, read_lease};
 pub use self::request::LeaseResponse;
@@ -37,6 +40,8 @@ pub struct HolderShell {
     /// The newest revision of the Lease as an object, which a write carries over.
     object: Option<Lease>,
     request: RequestSlot<LeaseResponse>,
+    /// Requests whose responses say nothing any more. They come to their end, since dropping one closes its connection.
+    overtaken: FuturesUnordered<BoxFuture<'static, LeaseResponse>>,
     /// Whether the request that is under way is a read.
     reads: bool,
     /// When the Lease last changed, as far as this process knows.
@@ -64,6 +69,10 @@ pub trait HolderLog {
 /// The least time that a request gets, even where the belief is nearly over.
 const SHORTEST_REQUEST: Duration = Duration::from_millis(100);
 
+/// How many requests that news have overtaken may be under way beside the next one (R2). Each such write answers a
+/// write of another, and this is how many of them a stranger can cause at once.
+const MOST_OVERTAKEN: usize = 3;
+
 // === impl HolderShell ===
 
 impl HolderShell {
@@ -75,6 +84,7 @@ impl HolderShell {
             lease,
             object: None,
             request: RequestSlot::default(),
+            overtaken: FuturesUnordered::new(),
             reads: false,
             changed_at: now,
         }
@@ -106,13 +116,14 @@ impl HolderShell {
         }
     }
 
-    /// Whether no request is under way.
+    /// Whether no request is under way whose response counts.
     pub const fn is_idle(&self) -> bool {
         !self.request.is_taken()
     }
 
     /// Gives up the request that is under way. It may have been applied, or may be yet.
     pub fn give_up(&mut self, now: Moment) {
+        self.overtaken.clear();
         if self.is_idle() {
             return;
         }
@@ -163,7 +174,13 @@ impl HolderShell {
     /// Waits for the response to the request that is under way; forever, while there is none. Dropping this future
     /// loses nothing.
     pub async fn response(&mut self) -> LeaseResponse {
-        self.request.response().await
+        loop {
+            tokio::select! {
+                biased;
+                response = self.request.response() => return response,
+                Some(_) = self.overtaken.next() => {}
+            }
+        }
     }
 
     /// Takes what [`response`](Self::response) returned.
@@ -244,6 +261,9 @@ impl HolderShell {
                 let seen = LeaseEvent::Seen(snapshot, source);
                 self.machine.handle_event(now, seen);
                 self.keep(now.holder, Some(lease));
+                if self.overtaken.len() < MOST_OVERTAKEN && self.machine.set_aside_overtaken(now) {
+                    self.overtaken.extend(self.request.take());
+                }
             }
             None => self.machine.request_read(),
         }

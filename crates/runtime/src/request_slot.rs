@@ -34,6 +34,11 @@ impl<T> RequestSlot<T> {
         self.0.is_some()
     }
 
+    /// Takes the request that is under way out of the slot, which is free then.
+    pub fn take(&mut self) -> Option<BoxFuture<'static, T>> {
+        self.0.take()
+    }
+
     /// Gives up the request that is under way. It may have been applied.
     pub fn clear(&mut self) {
         self.0 = None;

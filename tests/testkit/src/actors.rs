@@ -122,16 +122,16 @@ impl MemoryCluster {
     }
 
     /// Has a stranger annotate a Lease for as long as it is there, 333 times a second at uneven intervals. The way of the
-    /// program under test is so long meanwhile that one write in ten comes before the next annotation, and that the watch
-    /// brings some annotations after the reply to the write that they came before.
+    /// program under test is as long meanwhile as on a busy API server: one write in sixty comes before the next
+    /// annotation, and the watch brings some annotations after the reply to the write that they came before.
     pub fn annotate_all_the_time(
         &self,
         namespace: &'static str,
         name: &'static str,
     ) -> BackgroundTask {
         self.faults().latency(Latency {
-            request: millis(2),
-            answer: millis(2),
+            request: millis(6),
+            answer: millis(8),
             watch: millis(4),
         });
         let cluster = self.clone();

@@ -236,6 +236,13 @@ impl HolderFixture {
         self.run();
     }
 
+    /// Sets the request under way aside, if the holder lets go of it.
+    pub(super) fn set_aside(&mut self) -> bool {
+        let set_aside = self.holder.set_aside_overtaken(self.moment());
+        self.run();
+        set_aside
+    }
+
     pub(super) fn work_stops(&mut self) {
         self.holder.handle_work_stopped(self.moment());
         self.run();

@@ -294,6 +294,27 @@ impl Holder {
         }
     }
 
+    /// Lets go of the request under way where the revision known shows that its response would say nothing new: a read
+    /// that is older, or a write that has lost its race ([R2](crate::rules#r2)). Says whether it did; the response is not
+    /// to be brought back then.
+    pub fn set_aside_overtaken(&mut self, now: Moment) -> bool {
+        match &self.in_flight {
+            Some(InFlight::Write { attempt, .. }) if self.has_lost(attempt) => {
+                self.handle_outcome(now, LeaseOutcome::Conflict);
+                true
+            }
+            Some(InFlight::Write { .. } | InFlight::Create) => false,
+            None => self.tracked.set_aside_overtaken_read(),
+        }
+    }
+
+    /// Whether another write came before this one: the newer revision does not show it.
+    fn has_lost(&self, attempt: &WriteAttempt) -> bool {
+        self.known.as_ref().is_some_and(|known| {
+            attempt.base < known.version && known.record.renew_time != Some(attempt.renew_time)
+        })
+    }
+
     /// Nothing of the work runs any more, whether it was told to stop or ended by itself.
     pub fn handle_work_stopped(&mut self, now: Moment) {
         self.end_expired_belief(now.holder);

@@ -50,6 +50,8 @@ enum HolderEvent {
     Apply(usize),
     Reply,
     Timeout,
+    /// The request under way is set aside, where news have overtaken it.
+    SetAside,
     Refuse,
     WorkStops,
     ShutDown,
@@ -59,7 +61,7 @@ enum HolderEvent {
 fn events() -> impl Arbitrary<Value = HolderEvent> {
     use HolderEvent::{
         Absent, Apply, Blank, Create, Delete, Event, Grant, Pass, Ping, Prefer, Read, ReadFails,
-        Refuse, Reply, Shorten, ShutDown, Step, Timeout, Withdrawn, WorkStops,
+        Refuse, Reply, SetAside, Shorten, ShutDown, Step, Timeout, Withdrawn, WorkStops,
     };
     prop_oneof![
         6 => prop_oneof![0..300u64, 0..4_000u64, 0..20_000u64].prop_map(Pass),
@@ -80,6 +82,7 @@ fn events() -> impl Arbitrary<Value = HolderEvent> {
         8 => (0..3usize).prop_map(Apply),
         8 => Just(Reply),
         2 => Just(Timeout),
+        6 => Just(SetAside),
         1 => Just(Refuse),
         2 => Just(WorkStops),
         1 => Just(ShutDown),
@@ -247,6 +250,18 @@ impl HolderCheck {
                 if std::mem::take(&mut self.awaited) {
                     self.holder
                         .handle_outcome(Moment::same(self.now), LeaseOutcome::Unknown);
+                }
+            }
+            HolderEvent::SetAside => {
+                if self.holder.set_aside_overtaken(Moment::same(self.now)) {
+                    let write = std::mem::take(&mut self.awaited);
+                    prop_assert!(write != self.read.take().is_some());
+                    let open = self.sent.last().filter(|it| write && it.outcome.is_none());
+                    let lands = |sent: &SentWrite| {
+                        let outcome = self.store.clone().put(&sent.write);
+                        matches!(outcome, LeaseOutcome::Done(_))
+                    };
+                    prop_assert!(!open.is_some_and(lands), "it may be applied yet");
                 }
             }
             HolderEvent::Refuse => {

@@ -65,6 +65,7 @@ impl AcquisitionState {
             ProcessTransition::Read => self.with_process(index, |it, store| it.read(store, run)),
             ProcessTransition::Reply => self.with_process(index, |it, store| it.reply(store, run)),
             ProcessTransition::GiveUp => self.with_process(index, |it, _| it.give_up(run)),
+            ProcessTransition::SetAside => self.with_process(index, |it, _| it.set_aside(run)),
             ProcessTransition::Step => self.with_process(index, |it, _| it.settle(run)),
             ProcessTransition::Ping => self.with_process(index, |it, _| it.ping(run)),
             ProcessTransition::WorkStops | ProcessTransition::WorkEnds => {

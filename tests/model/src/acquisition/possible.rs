@@ -84,6 +84,9 @@ fn transitions_of_process(
     if process.can_give_up(run) {
         transitions.push(ProcessTransition::GiveUp);
     }
+    if process.can_set_aside() {
+        transitions.push(ProcessTransition::SetAside);
+    }
     if system.is_due(process) {
         transitions.push(ProcessTransition::Step);
     }

@@ -223,6 +223,22 @@ impl AcquiringProcess {
         }
     }
 
+    /// The request under way is set aside. A write that may land all the same would be one that was given up.
+    pub(super) fn set_aside(&mut self, run: &Run) -> Witnesses {
+        if let Some(AcquiringMessage::Sent(request)) = self.message.take() {
+            self.orphans.push(request);
+        }
+        self.reading = false;
+        self.holder.set_aside_overtaken(MOMENT);
+        self.settle(run)
+    }
+
+    /// Whether news have overtaken the request under way. A refusal that is under way is as good as there.
+    pub(super) fn can_set_aside(&self) -> bool {
+        let refused = matches!(self.message, Some(AcquiringMessage::Dead));
+        !refused && self.holder.clone().set_aside_overtaken(MOMENT)
+    }
+
     /// A ping of this candidate is seen.
     pub(super) fn ping(&mut self, run: &Run) -> Witnesses {
         self.holder.handle_ping(MOMENT);

@@ -37,6 +37,8 @@ pub(in super::super) enum ProcessTransition {
     Reply,
     /// It gives up waiting for the reply.
     GiveUp,
+    /// Its news have overtaken its request, whose reply it does not wait for.
+    SetAside,
     /// It does what is due by its clock.
     Step,
     /// Its work has stopped, as it was told to.
@@ -61,6 +63,7 @@ impl AcquisitionTransition {
                 | ProcessTransition::Read
                 | ProcessTransition::Land
                 | ProcessTransition::Reply
+                | ProcessTransition::SetAside
                 | ProcessTransition::Step
                 | ProcessTransition::WorkStops => TransitionKind::Prompt,
                 ProcessTransition::LandOrphan(_)

@@ -77,6 +77,9 @@ impl ElectionState {
             CandidateTransition::GiveUp => {
                 self.with_candidate(index, |candidate, _| candidate.give_up(run))
             }
+            CandidateTransition::SetAside => {
+                self.with_candidate(index, |candidate, _| candidate.set_aside(run))
+            }
             CandidateTransition::Step => {
                 self.with_candidate(index, |candidate, _| candidate.settle(run, None))
             }

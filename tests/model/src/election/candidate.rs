@@ -167,6 +167,22 @@ impl CandidateProcess {
         }
     }
 
+    /// The request under way is set aside. A write that may land all the same would be one that was given up.
+    pub(in super::super) fn set_aside(&mut self, run: &Run) -> Witnesses {
+        if let Some(CandidateMessage::Sent(_, write)) = self.message.take() {
+            self.orphans.push(write);
+        }
+        self.reading = false;
+        self.holder.set_aside_overtaken(MOMENT);
+        self.settle(run, None)
+    }
+
+    /// Whether news have overtaken the request under way. A refusal that is under way is as good as there.
+    pub(in super::super) fn can_set_aside(&self) -> bool {
+        let refused = matches!(self.message, Some(CandidateMessage::Dead(_)));
+        !refused && self.holder.clone().set_aside_overtaken(MOMENT)
+    }
+
     /// Takes in what can neither begin nor end a belief, nor call for a write: whether that happens early or late is
     /// all the same, so it happens at once. The same goes for news of its own object; acting on them is another
     /// transition.

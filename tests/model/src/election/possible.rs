@@ -63,6 +63,9 @@ fn transitions_of_candidate(
     if candidate.can_give_up(run) {
         transitions.push(CandidateTransition::GiveUp);
     }
+    if candidate.can_set_aside() {
+        transitions.push(CandidateTransition::SetAside);
+    }
     if system.is_due(candidate) {
         transitions.push(CandidateTransition::Step);
     }

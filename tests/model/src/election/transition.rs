@@ -44,6 +44,8 @@ pub(in super::super) enum CandidateTransition {
     Reply,
     /// It gives up waiting for the reply.
     GiveUp,
+    /// Its news have overtaken its request, whose reply it does not wait for.
+    SetAside,
     /// It does what is due by its clock.
     Step,
     /// Its work has stopped, as it was told to.
@@ -73,6 +75,7 @@ impl ElectionTransition {
                 | CandidateTransition::Land
                 | CandidateTransition::Reply
                 | CandidateTransition::Step
+                | CandidateTransition::SetAside
                 | CandidateTransition::WorkStops
                 | CandidateTransition::Ack => TransitionKind::Prompt,
                 CandidateTransition::LandOrphan(_)

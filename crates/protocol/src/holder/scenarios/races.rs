@@ -31,12 +31,12 @@ fn a_renewal_goes_on_after_each_tenth_race_and_a_pause_that_does_not_grow() {
     let due = fixture.now.after(seconds(10.0) / 3);
     fixture.pass(due.since(fixture.now));
     assert_eq!(fixture.sent.len(), 10);
-    fixture.pass(seconds(0.05));
+    fixture.pass(seconds(0.01));
     assert_eq!(fixture.sent.len(), 20);
-    fixture.pass(seconds(0.05));
+    fixture.pass(seconds(0.01));
     assert_eq!((fixture.sent.len(), fixture.races), (26, 0));
     let deadline = fixture.holder.belief().unwrap().deadline;
-    assert_eq!(deadline, due.after(seconds(10.1)));
+    assert_eq!(deadline, due.after(seconds(10.02)));
     assert!(fixture.work_events.is_empty());
 }
 
@@ -47,9 +47,49 @@ fn a_renewal_that_never_wins_ends_with_the_belief() {
     fixture.races = usize::MAX;
     fixture.pass(seconds(9.9));
     assert!(fixture.holder.believes(fixture.now));
-    assert!((1_200..=1_400).contains(&fixture.sent.len()));
+    assert!((6_000..=7_000).contains(&fixture.sent.len()));
     fixture.pass(seconds(0.1));
     assert!(!fixture.holder.believes(fixture.now));
+}
+
+/// The next one is sent beside it, and is the only one that can prove the belief.
+#[test]
+fn a_renewal_under_way_is_set_aside_when_the_watch_shows_that_it_lost() {
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::Silent;
+    fixture.pass(seconds(4.0));
+    let lost = fixture.kept.take().unwrap();
+    assert!(!fixture.set_aside(), "nothing speaks against it");
+    fixture.store.edit(Clone::clone);
+    fixture.watch();
+    assert_eq!(fixture.sent, [WriteKind::Renew]);
+    assert!(fixture.set_aside());
+    assert_eq!(fixture.sent, [WriteKind::Renew, WriteKind::Renew]);
+    let next = fixture.kept.take().unwrap();
+    assert_eq!(fixture.store.put(&lost), LeaseOutcome::Conflict);
+    assert!(matches!(fixture.store.put(&next), LeaseOutcome::Done(_)));
+    let sent_at = fixture.now;
+    fixture.watch();
+    let deadline = fixture.holder.belief().unwrap().deadline;
+    assert_eq!(deadline, sent_at.after(seconds(10.0)));
+    assert!(!fixture.set_aside(), "the watch shows that it was applied");
+}
+
+/// The read after a 409, whose reply is older than what the watch has brought since.
+#[test]
+fn a_read_under_way_is_set_aside_when_the_watch_brings_news() {
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::Silent;
+    fixture.pass(seconds(4.0));
+    fixture.store.edit(Clone::clone);
+    let now = fixture.moment();
+    fixture.holder.handle_outcome(now, LeaseOutcome::Conflict);
+    fixture.run();
+    assert!(!fixture.set_aside(), "its reply is the newest there is");
+    fixture.watch();
+    assert_eq!(fixture.sent, [WriteKind::Renew]);
+    assert!(fixture.set_aside());
+    assert_eq!(fixture.sent, [WriteKind::Renew, WriteKind::Renew]);
 }
 
 #[test]
@@ -79,7 +119,7 @@ fn an_acquisition_pauses_after_each_tenth_race() {
     fixture.races = 12;
     fixture.pass(seconds(0.1));
     assert_eq!(fixture.sent.len(), 10);
-    fixture.pass(seconds(0.05));
+    fixture.pass(seconds(0.01));
     assert_eq!((fixture.sent.len(), fixture.reads), (13, 0));
     assert!(fixture.holder.believes(fixture.now));
 }
