@@ -7,9 +7,11 @@
 //! ```
 //!
 //! Everything but the requests happens in [`ElectorSession::run`], one thing after the other: no lock, no channel, no
-//! task. A key has one set of requests at a time (the queue sees to that), and those are nothing but a stream of
-//! responses, so a slow answer holds up its own lease only.
+//! task. A key has one batch of requests at a time (the queue sees to that), and those are nothing but a stream of
+//! responses, so a slow answer holds up its own lease only. A batch whose write has certainly lost its race does not even
+//! hold up that one (R2).
 
+mod batches;
 mod inputs;
 mod line_budget;
 mod lock;
@@ -156,7 +158,7 @@ impl<'a> ElectorSession<'a> {
             let input = tokio::select! {
                 biased;
                 _ = &mut shutdown => ElectorInput::ShutDown,
-                (key, progress) = self.requests.next() => ElectorInput::Response(key, progress),
+                (batch, progress) = self.requests.next() => ElectorInput::Response(batch, progress),
                 input = elector_lock_input(&mut self.elector_lock) => ElectorInput::ElectorLock(input),
                 input = self.lock.next(&self.belief) => ElectorInput::Lock(input),
                 event = self.leases.next() => ElectorInput::LeaseEvent(event),
@@ -184,19 +186,25 @@ impl<'a> ElectorSession<'a> {
         let now = self.clock.monotonic();
         let inputs = &mut self.inputs;
         match input {
-            ElectorInput::Response(key, RequestProgress::Response(response)) => {
-                if inputs.handle_response(now, &key, *response)? {
-                    self.requests.note_failure(&key);
+            ElectorInput::Response(batch, RequestProgress::Response(response)) => {
+                let batches = &mut self.requests.batches;
+                let overtaken = batches.note_response(&batch, response.is_of_write());
+                if inputs.handle_response(now, &batch.lease, *response, overtaken)? {
+                    batches.note_failure(&batch);
                 }
             }
-            ElectorInput::Response(key, RequestProgress::Finished) => {
-                if self.requests.finish(&key) {
+            ElectorInput::Response(batch, RequestProgress::Finished) => {
+                let end = self.requests.batches.finish(&batch);
+                let key = batch.lease;
+                if end.failed {
                     // What failed stays queued until the desired state is reached.
                     self.queue.add_rate_limited(key.clone(), now.since_epoch());
-                } else {
+                } else if !end.overtaken {
                     self.queue.forget(&key);
                 }
-                self.queue.done(&key, now.since_epoch());
+                if !end.overtaken {
+                    self.queue.done(&key, now.since_epoch());
+                }
             }
             ElectorInput::Lock(LockInput::Response(response)) => {
                 let (now, failures) = (self.clock.moment(), &mut inputs.failures);
@@ -211,7 +219,18 @@ impl<'a> ElectorSession<'a> {
                     lock.handle_input(input);
                 }
             }
-            ElectorInput::LeaseEvent(event) => inputs.handle_lease_event(now, event)?,
+            ElectorInput::LeaseEvent(event) => {
+                let applied = match &event {
+                    WatchEvent::Applied(lease) => Some(lease.key()),
+                    _ => None,
+                };
+                inputs.handle_lease_event(now, event)?;
+                if let Some(key) = applied
+                    && let Some(newest) = inputs.view.lease(&key)
+                {
+                    self.requests.batches.note_revision(&key, newest);
+                }
+            }
             ElectorInput::CandidateEvent(event) => {
                 match &event {
                     WatchEvent::Failed(error) => self.api_discovery.suspect(error),
@@ -255,6 +274,11 @@ impl<'a> ElectorSession<'a> {
             self.inputs.view.forget(now);
         }
         let elector_lock = self.follow_elector_lock();
+        while let Some(key) = self.requests.batches.overtake() {
+            // The watch has brought what is to be judged, so the key is dirty.
+            self.inputs.races.lose(now, &key);
+            self.queue.done(&key, now.since_epoch());
+        }
         while let Some(key) = self.inputs.view.next_dirty() {
             self.monitor.follow(now, &key, &self.inputs.view);
             if self.acts {
@@ -521,8 +545,8 @@ impl<'a> ElectorSession<'a> {
         if self.elector_lock.is_some() && self.belief.holds() {
             let rest = async {
                 while !self.requests.is_idle() {
-                    if let (key, RequestProgress::Finished) = self.requests.next().await {
-                        self.requests.finish(&key);
+                    if let (batch, RequestProgress::Finished) = self.requests.next().await {
+                        self.requests.batches.finish(&batch);
                     }
                 }
             };

@@ -8,6 +8,7 @@ use tracing::{debug, error, info};
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{Config, NODE_LEASE_NAMESPACE, SYSTEM_NAMESPACE};
 use crate::elector_lock::ElectorLockInput;
+use crate::session::batches::RequestBatch;
 use crate::session::line_budget::LineBudget;
 use crate::session::lock::LockInput;
 use crate::session::races::WriteRaces;
@@ -19,7 +20,7 @@ use crate::view::{
 
 /// One thing that the loop of a session waits for.
 pub(crate) enum ElectorInput {
-    Response(LeaseKey, RequestProgress),
+    Response(RequestBatch, RequestProgress),
     LeaseEvent(WatchEvent<Lease, LeaseList>),
     CandidateEvent(WatchEvent<LeaseCandidate, CandidateList>),
     Lock(LockInput),
@@ -143,20 +144,23 @@ impl InputHandler {
         Ok(())
     }
 
-    /// Takes the response to one request for a lease, and says whether the request failed.
+    /// Takes the response to one request for a lease, and says whether the request failed. Where the request was
+    /// overtaken, its write has lost its race before, and another one may have taken its place.
     pub(crate) fn handle_response(
         &mut self,
         now: Instant,
         key: &LeaseKey,
         response: ElectionResponse,
+        overtaken: bool,
     ) -> Result<bool, Restored> {
         match response {
             ElectionResponse::Created(outcome) => Ok(self.handle_created(now, key, &outcome)),
             ElectionResponse::Wrote { outcome, read } => {
-                let failed = self.handle_written(now, key, outcome);
+                let failed = self.handle_written(now, key, outcome, overtaken);
                 match read {
-                    Some(read) => Ok(self.handle_read(now, key, *read)? || failed),
-                    None => Ok(failed),
+                    // A read is a gap (R4), and the watch has brought what came before an overtaken write.
+                    Some(read) if !overtaken => Ok(self.handle_read(now, key, *read)? || failed),
+                    _ => Ok(failed),
                 }
             }
             ElectionResponse::Pinged(name, outcome) => {
@@ -205,14 +209,19 @@ impl InputHandler {
         now: Instant,
         key: &LeaseKey,
         outcome: WriteOutcome<Lease>,
+        overtaken: bool,
     ) -> bool {
         debug!(lease = %key, outcome = %outcome.kind(), "wrote the Lease");
-        if matches!(outcome, WriteOutcome::Conflict) {
-            self.races.lose(now, key);
-            self.view.look_again(key);
-            return false;
+        match outcome {
+            WriteOutcome::Conflict if overtaken => return false,
+            WriteOutcome::Conflict => {
+                self.races.lose(now, key);
+                self.view.look_again(key);
+                return false;
+            }
+            _ if overtaken => {}
+            _ => self.races.end(key),
         }
-        self.races.end(key);
         match outcome {
             WriteOutcome::Done(lease) => {
                 self.view.handle_lease_reply(now, LeaseSeen::of(lease));
@@ -388,6 +397,41 @@ impl RequestKind {
             Self::Read => "reads of",
             Self::Ping => "pings of the candidates of",
             Self::Collect => "collections of the candidates of",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::{LeaseRecord, ResourceVersion};
+
+    use super::*;
+    use crate::session::races::RaceStep;
+
+    /// Another write stands in its place by then, and the watch has brought what came before it.
+    #[test]
+    fn the_answer_to_an_overtaken_write_is_no_lost_race_and_what_was_read_after_it_does_not_count()
+    {
+        let (now, key, newest) = (
+            Instant::default(),
+            LeaseKey::new("ns", "l"),
+            ResourceVersion(7),
+        );
+        for (overtaken, next) in [(true, RaceStep::Judge), (false, RaceStep::Read(newest))] {
+            let mut inputs = InputHandler::new(&Config::default(), vec![Area::Everywhere]);
+            let born = LeaseRecord::born(None);
+            inputs.races.note_sent(&key, (newest, true), &born);
+            let response = ElectionResponse::Wrote {
+                outcome: WriteOutcome::Conflict,
+                read: Some(Box::new(LeaseRead {
+                    asked_at: newest,
+                    response: Ok(None),
+                })),
+            };
+            let failed = inputs.handle_response(now, &key, response, overtaken);
+            assert_eq!(failed, Ok(!overtaken));
+            assert_eq!(inputs.races.next_look(now, &key, Some(newest)), next);
+            assert_eq!(inputs.view.next_dirty().is_none(), overtaken);
         }
     }
 }

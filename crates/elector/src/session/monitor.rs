@@ -180,11 +180,11 @@ impl SessionMeter {
                     self.acks.handle_candidate(now, candidate);
                 }
             }
-            ElectorInput::Response(key, RequestProgress::Response(response)) => {
+            ElectorInput::Response(batch, RequestProgress::Response(response)) => {
                 if let ElectionResponse::Pinged(name, outcome) = &**response
                     && outcome.kind() != WriteOutcomeKind::Done
                 {
-                    self.acks.handle_failure(key, name);
+                    self.acks.handle_failure(&batch.lease, name);
                 }
             }
             ElectorInput::Time => self.acks.forget(now),

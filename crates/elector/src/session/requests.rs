@@ -1,7 +1,6 @@
 //! What goes out: the effects of a decision become bounded requests, those of one lease side by side, each with its
 //! response.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 
@@ -17,6 +16,7 @@ use futures::{FutureExt, StreamExt};
 
 use crate::active_belief::ActiveBelief;
 use crate::leadership_change::ExpectedGrant;
+use crate::session::batches::{RacingWrite, RequestBatch, RequestBatches};
 use crate::session::races::WriteRaces;
 use crate::view::View;
 
@@ -67,7 +67,7 @@ pub(crate) struct LeaseRead {
     pub(crate) response: Result<Option<Lease>, RequestError>,
 }
 
-/// How the requests of one lease go on.
+/// How the requests of one batch go on.
 #[derive(Debug)]
 pub(crate) enum RequestProgress {
     Response(Box<ElectionResponse>),
@@ -77,16 +77,13 @@ pub(crate) enum RequestProgress {
 
 /// The requests under way. Dropping them gives them up; the server may carry them out all the same.
 pub(crate) struct ElectionRequests {
-    streams: SelectAll<BoxStream<'static, (LeaseKey, RequestProgress)>>,
-    /// The leases with requests under way, and whether one of them has failed.
-    leases: BTreeMap<LeaseKey, bool>,
-    /// How many leases may have requests under way at the same time.
-    limit: NonZeroUsize,
+    streams: SelectAll<BoxStream<'static, (RequestBatch, RequestProgress)>>,
+    pub(crate) batches: RequestBatches,
     /// Until when this elector may send anything.
     belief: ActiveBelief,
 }
 
-/// How many requests of one lease are under way at the same time; a lease may have thousands of candidates.
+/// How many requests of one batch are under way at the same time; a lease may have thousands of candidates.
 const SIDE_BY_SIDE: usize = 16;
 
 // === impl ElectionRequest ===
@@ -95,6 +92,27 @@ impl ElectionRequest {
     /// Whether it counts against the budget of its namespace: all attempts at one write count once.
     pub(crate) const fn is_counted(&self) -> bool {
         !matches!(self, Self::Write { again: true, .. })
+    }
+
+    fn racing_write(&self) -> Option<RacingWrite> {
+        match self {
+            Self::Write {
+                version, record, ..
+            } => Some(RacingWrite {
+                version: *version,
+                record: record.clone(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+// === impl ElectionResponse ===
+
+impl ElectionResponse {
+    /// Whether a write has come to its end, or may have.
+    pub(crate) const fn is_of_write(&self) -> bool {
+        matches!(self, Self::Wrote { .. } | Self::Panicked(_) | Self::GivenUp)
     }
 }
 
@@ -105,35 +123,37 @@ impl ElectionRequests {
     pub(crate) fn new(limit: NonZeroUsize, belief: ActiveBelief) -> Self {
         Self {
             streams: SelectAll::new(),
-            leases: BTreeMap::new(),
-            limit,
+            batches: RequestBatches::new(limit),
             belief,
         }
     }
 
     /// Whether none is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.leases.is_empty()
+        self.batches.is_idle()
     }
 
     /// Whether no other lease may have requests now.
     pub(crate) fn is_full(&self) -> bool {
-        self.leases.len() >= self.limit.get()
+        self.batches.is_full()
     }
 
     /// Sends the requests of a lease, started in this order. A panic is a response too.
     pub(crate) fn send(&mut self, writer: &Writer, key: LeaseKey, requests: Vec<ElectionRequest>) {
-        let (of, to) = (key.clone(), key.clone());
+        let mut writes = requests.iter().filter_map(ElectionRequest::racing_write);
+        let write = writes.next();
+        let others = requests.len() - usize::from(write.is_some());
+        let batch = self.batches.begin(key.clone(), write, others);
         let (writer, belief) = (writer.clone(), self.belief.clone());
         let requests = requests.into_iter().map(move |request| {
             // A request that waited for its turn is begun when it is first polled.
-            let (writer, belief, to) = (writer.clone(), belief.clone(), to.clone());
+            let (writer, belief, key) = (writer.clone(), belief.clone(), key.clone());
             let request = async move {
                 if !belief.may_begin() {
                     return ElectionResponse::GivenUp;
                 }
                 let writer = belief.limit(&writer);
-                let response = belief.guard(perform(writer, to, request)).await;
+                let response = belief.guard(perform(writer, key, request)).await;
                 response.unwrap_or(ElectionResponse::GivenUp)
             };
             AssertUnwindSafe(request).catch_unwind()
@@ -147,35 +167,22 @@ impl ElectionRequests {
             });
         let progress = responses
             .chain(stream::once(async { RequestProgress::Finished }))
-            .map(move |progress| (of.clone(), progress));
+            .map(move |progress| (batch.clone(), progress));
         self.streams.push(progress.boxed());
-        self.leases.insert(key, false);
     }
 
     /// Waits for the next response; forever, while no request is under way.
-    pub(crate) async fn next(&mut self) -> (LeaseKey, RequestProgress) {
+    pub(crate) async fn next(&mut self) -> (RequestBatch, RequestProgress) {
         match self.streams.next().await {
             Some(next) => next,
             None => std::future::pending().await,
         }
     }
 
-    /// A request of this lease has failed.
-    pub(crate) fn note_failure(&mut self, key: &LeaseKey) {
-        if let Some(failed) = self.leases.get_mut(key) {
-            *failed = true;
-        }
-    }
-
-    /// The requests of this lease have ended. Says whether one of them failed.
-    pub(crate) fn finish(&mut self, key: &LeaseKey) -> bool {
-        self.leases.remove(key).unwrap_or_default()
-    }
-
-    /// Gives up all of them, and names their leases.
+    /// Gives up all of them, and names the leases whose newest batch was under way.
     pub(crate) fn give_up(&mut self) -> impl Iterator<Item = LeaseKey> + use<> {
         self.streams.clear();
-        std::mem::take(&mut self.leases).into_keys()
+        self.batches.give_up()
     }
 }
 
@@ -354,6 +361,41 @@ mod tests {
         let judged = cluster.lease("ns", "l").unwrap();
         let counted = [false, true].map(|again| write(judged.clone(), again).is_counted());
         assert_eq!(counted, [true, false]);
+    }
+
+    /// (R2) The server keeps the record as it was sent, so the watch shows that it was applied before the answer does.
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_the_watch_brings_before_its_answer_has_not_lost() {
+        let mut limited = LimitedRequests::new(Duration::ZERO);
+        let cluster = limited.cluster.clone();
+        cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
+        cluster.slow(Duration::ZERO, seconds(1));
+        let judged = cluster.lease("ns", "l").unwrap();
+        let electee = Identity::new("a").unwrap();
+        let record = judged
+            .record()
+            .unwrap()
+            .granted(electee, seconds(5), cluster.clock().wall());
+        let version = judged.snapshot().unwrap().version;
+        limited.send(vec![ElectionRequest::Write {
+            judged: Box::new(judged),
+            version,
+            record,
+            again: false,
+        }]);
+        let watch = async {
+            pass(millis(1)).await;
+            cluster.lease("ns", "l").unwrap().snapshot().unwrap()
+        };
+        let applied = tokio::select! {
+            biased;
+            _ = limited.requests.next() => panic!("the answer takes a second"),
+            applied = watch => applied,
+        };
+        assert!(applied.version > version);
+        let batches = &mut limited.requests.batches;
+        batches.note_revision(&key(), &applied);
+        assert_eq!(batches.overtake(), None);
     }
 
     fn many() -> Vec<ElectionRequest> {

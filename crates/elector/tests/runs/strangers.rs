@@ -1,7 +1,12 @@
 //! A stranger that annotates a Lease, once or all the time: what it costs an election (R2, R4, R6).
 
+use std::time::Duration;
+
 use elector::Config;
-use elector_testkit::{LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds};
+use elector_apiserver::{Fault, Latency, RequestVerb, Rule};
+use elector_testkit::{
+    BackgroundTask, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+};
 use serde_json::json;
 
 use crate::RunningElector;
@@ -90,4 +95,115 @@ async fn a_held_lease_that_is_annotated_all_the_time_is_handed_over_and_follows_
     let waited = cluster.held_by("ns", "l", "next").await;
     assert!(waited < seconds(17), "{waited:?}");
     assert_eq!(elector.lives(), 1);
+}
+
+/// A lease that its holder has just released, with a candidate that is granted it at once. A write takes 2 ms to the server,
+/// the watch 1 ms, and each answer so many.
+struct ReleasedLease {
+    cluster: MemoryCluster,
+    log: CapturedLog,
+    _running: (RunningElector, ScriptedCandidate),
+}
+
+// === impl ReleasedLease ===
+
+impl ReleasedLease {
+    async fn new(answer: u64) -> Self {
+        let (log, cluster) = (CapturedLog::capture(), MemoryCluster::without_gate());
+        let elector = RunningElector::start(&cluster, Config::default());
+        let holder = cluster.keep("ns", "l", "other");
+        pass(seconds(20)).await;
+        let candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+        pass(seconds(1)).await;
+        drop(holder);
+        cluster.faults().latency(Latency {
+            request: millis(2),
+            answer: millis(answer),
+            watch: millis(1),
+        });
+        let released =
+            json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 3});
+        cluster.put_lease("ns", "l", released);
+        Self {
+            cluster,
+            log,
+            _running: (elector, candidate),
+        }
+    }
+
+    /// Annotates it after so many milliseconds each, again and again.
+    fn annotate_after(&self, intervals: &'static [u64]) -> BackgroundTask {
+        let cluster = self.cluster.clone();
+        BackgroundTask::spawn(async move {
+            for (count, interval) in intervals.iter().cycle().enumerate() {
+                pass(millis(*interval)).await;
+                cluster.put(LEASES, "ns", "l", |fields| {
+                    fields["metadata"]["annotations"]["stranger"] = count.to_string().into();
+                });
+            }
+        })
+    }
+
+    /// It is granted in time and once, and no answer that comes later changes anything.
+    async fn assert_granted_once(&self, within: Duration) {
+        let waited = self.cluster.held_by("ns", "l", "a").await;
+        assert!(waited < within, "{waited:?}");
+        let writes = self.writes();
+        pass(seconds(2)).await;
+        assert_eq!(self.writes(), writes);
+        assert_eq!(self.cluster.term("ns", "l"), Some(4));
+        assert_eq!(self.cluster.count_requests("GET", "leases/l"), 0);
+        assert_eq!(self.log.lines("WARN"), [""; 0]);
+    }
+
+    fn writes(&self) -> usize {
+        self.cluster.count_requests("PUT", "leases/l")
+    }
+}
+
+/// The first one is answered while the second is under way, and a candidate gives occasion to decide again.
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_write_that_has_lost_does_not_send_the_one_after_it_twice() {
+    let lease = ReleasedLease::new(20).await;
+    pass(millis(2)).await;
+    annotate(&lease.cluster);
+    pass(millis(2)).await;
+    let slow = Rule::new(Fault::Delay(millis(100))).verb(RequestVerb::Update);
+    lease.cluster.inject(slow);
+    lease.cluster.register("ns", "b", "l", "1.1.0");
+    lease.assert_granted_once(millis(200)).await;
+    assert_eq!(lease.writes(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_has_lost_before_its_answer_counts_for_the_pause_after_each_tenth() {
+    let lease = ReleasedLease::new(2).await;
+    let _stranger = lease.annotate_after(&[1]);
+    pass(millis(200)).await;
+    let writes = lease.cluster.requests_with(&["PUT", "leases/l"]);
+    let pauses = writes.windows(2).map(|pair| pair[1].at.since(pair[0].at));
+    let longest = pauses.take(15).enumerate().max_by_key(|(_, pause)| *pause);
+    assert_eq!(longest.map(|(after, _)| after + 1), Some(10));
+}
+
+/// (R2) Whatever is sent after an answer is sent 1 ms after the first of three annotations, and loses to the second.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_has_lost_is_followed_by_another_one_before_its_answer() {
+    let lease = ReleasedLease::new(20).await;
+    let _stranger = lease.annotate_after(&[2, 2, 18]);
+    lease.assert_granted_once(millis(100)).await;
+    assert_eq!(lease.writes(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_most_four_writes_of_a_lease_are_under_way() {
+    let lease = ReleasedLease::new(500).await;
+    let stranger = lease.annotate_after(&[1]);
+    for writes in [4, 8] {
+        pass(millis(400)).await;
+        assert_eq!(lease.writes(), writes);
+        pass(millis(200)).await;
+    }
+    drop(stranger);
+    lease.assert_granted_once(seconds(1)).await;
 }
