@@ -169,6 +169,12 @@ impl InputHandler {
             ElectionResponse::Collected(name, outcome) => {
                 Ok(self.handle_collected(now, key, &name, &outcome))
             }
+            ElectionResponse::Read(read)
+                if self.races.lose_before_sent(now, key, read.version()) =>
+            {
+                self.view.look_again(key);
+                Ok(false)
+            }
             ElectionResponse::Read(read) => {
                 let failed = self.handle_read(now, key, *read)?;
                 let newest = self.view.lease_version(key);

@@ -41,7 +41,7 @@ const WATCH_SETTLES: Duration = Duration::from_secs(2);
 // === impl WriteRaces ===
 
 impl WriteRaces {
-    /// A write is sent. Says whether it is another attempt at one that lost a race.
+    /// A write is sent, or its object read for it. Says whether it is another attempt at one that lost a race.
     pub(crate) fn note_sent(
         &mut self,
         key: &LeaseKey,
@@ -72,6 +72,23 @@ impl WriteRaces {
             race.lost = Some(now);
             race.backoff.lose_race(now);
         }
+    }
+
+    /// The object of a write was read before it could be sent. Says whether another write to an unheld record came before
+    /// it: the watch brings that revision, and a read of it would count as a gap (R4).
+    pub(crate) fn lose_before_sent(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        newest: Option<ResourceVersion>,
+    ) -> bool {
+        let waits =
+            |race: &WriteRace| race.lost.is_none() && !race.held && Some(race.version) < newest;
+        let loses = self.0.get(key).is_some_and(waits);
+        if loses {
+            self.lose(now, key);
+        }
+        loses
     }
 
     /// Forgets the write of a lease: it was applied or failed otherwise, or is not wanted any more.

@@ -116,6 +116,16 @@ impl ElectionResponse {
     }
 }
 
+// === impl LeaseRead ===
+
+impl LeaseRead {
+    /// The revision that was read.
+    pub(crate) fn version(&self) -> Option<ResourceVersion> {
+        let lease = self.response.as_ref().ok()?.as_ref()?;
+        Some(lease.snapshot().ok()?.version)
+    }
+}
+
 // === impl ElectionRequests ===
 
 impl ElectionRequests {
@@ -206,21 +216,21 @@ pub(crate) fn requests_of(
         match effect {
             Effect::Create(record) => requests.push(ElectionRequest::Create(record.strategy)),
             Effect::Write(write) => {
-                let version = write.version;
+                let (version, record) = (write.version, write.record);
+                let held = view
+                    .lease(key)
+                    .is_some_and(|lease| lease.record.holder.is_some());
+                let again = races.note_sent(key, (version, held), &record);
+                writes = true;
                 let Some(judged) = view.take_lease_object(key, version) else {
                     requests.push(ElectionRequest::Read(version));
                     continue;
                 };
-                let record = write.record;
                 if let Some(expected) = ExpectedGrant::of(&decision.reason, &record) {
                     view.expect_grant(key, expected);
                 }
-                let held = view
-                    .lease(key)
-                    .is_some_and(|lease| lease.record.holder.is_some());
-                writes = true;
                 requests.push(ElectionRequest::Write {
-                    again: races.note_sent(key, (version, held), &record),
+                    again,
                     judged: Box::new(judged),
                     version,
                     record,

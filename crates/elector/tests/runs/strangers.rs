@@ -62,6 +62,27 @@ async fn a_new_lease_that_is_annotated_all_the_time_is_granted_in_time() {
     assert!(cluster.count_requests("PUT", "leases/l") > 3, "no race");
 }
 
+/// (R4) No object is kept of a Lease without candidates, so it is read for the grant. What that read shows is newer than
+/// what was judged, and no gap: the watch brings it too.
+#[tokio::test(start_paused = true)]
+async fn a_new_lease_that_is_annotated_before_its_candidate_comes_is_granted_in_time() {
+    let cluster = MemoryCluster::without_gate();
+    let _elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    let _stranger = cluster.annotate_all_the_time("ns", "l");
+    cluster.faults().latency(Latency {
+        request: millis(2),
+        answer: millis(1),
+        watch: millis(6),
+    });
+    cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
+    pass(seconds(1)).await;
+    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+    let waited = cluster.held_by("ns", "l", "a").await;
+    assert!(waited < seconds(2), "{waited:?}");
+    assert_eq!(cluster.count_requests("GET", "leases/l"), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_unheld_lease_that_is_annotated_all_the_time_is_granted_in_time() {
     let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
