@@ -188,8 +188,8 @@ mod tests {
         }
         races.lose(at(0), &key());
         let paused = races.next_look(at(0), &key(), newest(17));
-        assert_eq!(paused, RaceStep::Wait(at(50)));
-        assert_eq!(races.next_look(at(50), &key(), newest(17)), RaceStep::Judge);
+        assert_eq!(paused, RaceStep::Wait(at(10)));
+        assert_eq!(races.next_look(at(10), &key(), newest(17)), RaceStep::Judge);
         let other = LeaseRecord {
             term: elector_protocol::Term(5),
             ..LeaseRecord::born(None)

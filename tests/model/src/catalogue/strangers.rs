@@ -160,6 +160,7 @@ fn unanimous() -> Vec<Run> {
                         blanks: 1,
                         ..NO_INTERFERENCE
                     },
+                    full: Full::Only,
                     ..safe("MC-X3-off", "unanimous acks, no object deleted", PINGED)
                 },
             ),
