@@ -102,8 +102,13 @@ impl<'r> LeaseChecker<'r> {
     }
 
     /// A candidate for the Lease changed.
-    pub(crate) fn ack(&mut self, name: &str, candidate: &LeaseCandidate, at: Timestamp) {
-        self.acks.record(name, candidate, at);
+    pub(crate) fn ack(
+        &mut self,
+        name: &str,
+        candidate: &LeaseCandidate,
+        seen: (ResourceVersion, Timestamp),
+    ) {
+        self.acks.record(name, candidate, seen);
     }
 
     /// The Lease changed.

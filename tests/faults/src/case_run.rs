@@ -337,7 +337,7 @@ impl CaseRun {
         };
         let names = self.candidates.iter().map(|member| member.process.name());
         let journal = self.bed.recorder.journal(&self.namespace);
-        let broken = lease_history::violations(
+        let mut broken = lease_history::violations(
             &self.bed.client,
             &journal,
             &self.namespace,
@@ -348,6 +348,9 @@ impl CaseRun {
         let path = self.folder.join("history.jsonl");
         fs::write(&path, journal.history().recording())
             .with_context(|| format!("failed to write {}", path.display()))?;
+        if !broken.is_empty() {
+            broken.push(journal.text());
+        }
         Ok(broken)
     }
 

@@ -1,6 +1,6 @@
 //! The simulation: each seed is one run of electors and candidates, in virtual time, through what goes wrong in it.
 //!
-//! Without arguments, as `cargo test` runs it: the regressions, 200 seeds, six of them again in another process, and
+//! Without arguments, as `cargo test` runs it: the regressions, 120 seeds, six of them again in another process, and
 //! worlds beyond the bound, in which two must be found to lead at once.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct SimArgs {
 }
 
 /// How many seeds `cargo test` runs.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 120;
 
 /// Worlds beyond the bound that are looked into for one with two leaders.
 const BEYOND: u64 = 20;
@@ -45,7 +45,7 @@ const HELP: &str = "\
 cargo xtask sim [--seeds N] [--from K] [--minutes M] [--jobs J] [--record]
 cargo xtask sim --replay SEED|NAME
 
-  --seeds N      how many seeds to run [default: 200]
+  --seeds N      how many seeds to run [default: 120]
   --from K       the first of them [default: 0]
   --minutes M    stop after so many minutes
   --jobs J       how many at a time [default: one for each processor]

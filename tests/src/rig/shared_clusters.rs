@@ -32,7 +32,7 @@ pub(super) struct SharedCluster {
 }
 
 /// How many clusters there may be beside the shared ones.
-pub(super) const OWN_CLUSTERS: usize = 8;
+pub(super) const OWN_CLUSTERS: usize = 6;
 
 /// How long an elector may take until it elects: `W_max`, twice where it replaces the built-in controller, and the
 /// start of everything on a busy machine.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elector_api::LeaseCandidate;
-use elector_protocol::{Identity, Timestamp};
+use elector_protocol::{Identity, ResourceVersion, Timestamp};
 
 /// The acks of the candidates for one Lease.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(super) struct Acks {
 struct Ack {
     uid: Option<String>,
     renewed: Option<Timestamp>,
+    version: ResourceVersion,
     at: Timestamp,
 }
 
@@ -32,20 +33,31 @@ impl Acks {
     }
 
     /// A candidate changed; it is an ack if it says another time than before.
-    pub(super) fn record(&mut self, name: &str, candidate: &LeaseCandidate, at: Timestamp) {
+    pub(super) fn record(
+        &mut self,
+        name: &str,
+        candidate: &LeaseCandidate,
+        (version, at): (ResourceVersion, Timestamp),
+    ) {
         let (uid, renewed) = (candidate.metadata.uid.clone(), candidate.spec.renew_time);
         match self.by_name.get(name) {
             Some(known) if known.uid == uid && known.renewed == renewed => {}
             _ => {
-                let ack = Ack { uid, renewed, at };
+                let ack = Ack {
+                    uid,
+                    renewed,
+                    version,
+                    at,
+                };
                 self.by_name.insert(name.to_owned(), ack);
             }
         }
     }
 
-    /// When this candidate last gave a sign of life.
-    pub(super) fn newest(&self, name: &Identity) -> Option<Timestamp> {
-        self.by_name.get(name.as_str()).map(|ack| ack.at)
+    /// When this candidate last gave a sign of life, and with which version.
+    pub(super) fn newest(&self, name: &Identity) -> Option<(ResourceVersion, Timestamp)> {
+        let ack = self.by_name.get(name.as_str())?;
+        Some((ack.version, ack.at))
     }
 
     /// Whether this process is known to be no candidate.

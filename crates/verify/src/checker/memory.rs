@@ -2,7 +2,7 @@
 
 use elector_api::Lease;
 use elector_protocol::elector::{Actor, Move, audit};
-use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, Timestamp};
+use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Timestamp};
 
 use crate::verdict::LeaseChangeKind;
 
@@ -26,6 +26,8 @@ pub(super) struct LastRevision<'r> {
     pub(super) snapshot: LeaseSnapshot,
     /// When this record, not this revision, was first seen; `None` where it is older than the recording.
     pub(super) since: Option<Timestamp>,
+    /// The version with which it began.
+    pub(super) first: ResourceVersion,
     /// Where strangers wrote it: what they wrote over.
     pub(super) written_over: Option<LeaseRecord>,
     /// Whether the holder before wrote it to let go.
@@ -78,14 +80,14 @@ impl<'r> Memory<'r> {
         at: Timestamp,
         unseen: bool,
     ) {
-        let since = match &self.last {
+        let (since, first) = match &self.last {
             Some(last)
                 if last.snapshot.uid == snapshot.uid
                     && last.snapshot.record.same_record(&snapshot.record) =>
             {
-                last.since
+                (last.since, last.first)
             }
-            _ => (!unseen).then_some(at),
+            _ => ((!unseen).then_some(at), snapshot.version),
         };
         let (last, unread) = (self.last.take(), self.unread.take());
         let let_go = match kind {
@@ -116,6 +118,7 @@ impl<'r> Memory<'r> {
             lease,
             snapshot,
             since,
+            first,
             written_over,
             let_go,
         });

@@ -233,11 +233,13 @@ impl Rules<'_> {
         let Some(electee) = &after.holder else {
             return Ok(());
         };
-        let unfounded = match self.acks.newest(electee).map(Timestamp::as_micros) {
-            Some(acked) if acked >= oldest => return Ok(()),
-            Some(acked) => format!(
+        let unfounded = match self.acks.newest(electee) {
+            // The watch of one kind of objects may be later than that of the other; versions tell what came first.
+            Some((version, _)) if last.first < version => return Ok(()),
+            Some((_, acked)) if acked.as_micros() >= oldest => return Ok(()),
+            Some((_, acked)) => format!(
                 "granted to {electee}, which last answered {:.1} s before (R15)",
-                micros_between(acked, granted).as_secs_f64()
+                micros_between(acked.as_micros(), granted).as_secs_f64()
             ),
             None => format!("granted to {electee}, which is no candidate (R15)"),
         };

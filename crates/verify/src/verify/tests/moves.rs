@@ -76,6 +76,15 @@ fn a_grant_needs_an_answer() {
         lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
     ];
     assert_eq!(breaches(&and_then(a_leads(), early)), [""; 0]);
+    // The last renewal was recorded after the answer that followed it.
+    let mut late = a_leads();
+    late.pop();
+    let answered = [
+        candidate(5.0, 14, "b", 5.0),
+        lease(7.0, 13, &held("a", 1, 15, 0.2, 3.3), Some((11, 1))),
+        lease(22.1, 15, &held("b", 2, 5, 22.1, 22.1), None),
+    ];
+    assert_eq!(breaches(&and_then(late, answered)), [""; 0]);
 }
 
 #[test]
