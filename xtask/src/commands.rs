@@ -47,8 +47,9 @@ pub(crate) fn read(command: &mut Command) -> Result<Output> {
     })
 }
 
-/// The cargo that runs this program.
-pub(crate) fn cargo() -> Command {
+/// The cargo that runs this program, in the root of the workspace.
+#[must_use]
+pub fn cargo() -> Command {
     // Set by cargo for what it runs: the same toolchain, whatever is on the PATH.
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(crate::paths::workspace());

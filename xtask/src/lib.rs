@@ -32,3 +32,4 @@ pub mod paths;
 pub mod release;
 
 pub use cli::run;
+pub use commands::cargo;

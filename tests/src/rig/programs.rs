@@ -3,10 +3,11 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail};
 use xtask::binaries::{self, Binary, Toolbox};
+use xtask::cargo;
 use xtask::earlier_version;
 use xtask::paths;
 use xtask::release::Release;
@@ -166,8 +167,7 @@ impl ElectorVersion {
 const ELECTOR_INTEROP: &str = "ELECTOR_INTEROP";
 
 fn build_binary(name: &str, profile: &str) -> Result<PathBuf> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = cargo()
         .args([
             "build",
             "--quiet",
@@ -179,7 +179,6 @@ fn build_binary(name: &str, profile: &str) -> Result<PathBuf> {
             profile,
         ])
         .arg("--message-format=json-render-diagnostics")
-        .current_dir(paths::workspace())
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
