@@ -35,7 +35,7 @@ pub(crate) fn add(suite: &mut Suite) {
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 
 /// How long after a crash the next plain candidate of ours may begin to lead.
-const AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(AFTER_A_RELEASE);
+const AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_millis(500));
 
 /// The same for client-go, which looks every 1 s to 2.2 s, at records of whole seconds.
 const CLIENT_GO_AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_secs(4));
