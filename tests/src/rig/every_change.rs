@@ -38,8 +38,12 @@ impl EveryChange {
                 .map(|(_, mode)| *mode)
                 .collect();
             let listed: BTreeSet<ClusterMode> = one.modes.iter().copied().collect();
+            let embedded = own
+                .iter()
+                .any(|(name, mode)| *name == one.name && mode.is_embedded());
+            let played = embedded || !listed.is_empty();
             ensure!(
-                listed.is_subset(&modes) && listed != modes,
+                played && listed.is_subset(&modes) && listed != modes,
                 "{} is listed for every change with {listed:?}, and starts clusters of its own with {modes:?}",
                 one.name
             );
@@ -80,6 +84,12 @@ mod tests {
             ClusterMode::Embedded,
         ]);
         EveryChange::check(ALL, &both).unwrap();
+        let nowhere = &[EveryChange {
+            name: "outage",
+            modes: &[],
+        }];
+        EveryChange::check(nowhere, &both).unwrap();
+        EveryChange::check(nowhere, &outage(&[ClusterMode::GateOn])).unwrap_err();
         for own in [
             outage(&[ClusterMode::Embedded]),
             outage(&[ClusterMode::GateOn, ClusterMode::Embedded]),

@@ -83,7 +83,8 @@ const CLIENT_GO_MODES: &[ClusterMode] = &[
 ];
 
 /// Scenarios that start clusters of their own in several modes, and those that run for every change: where the
-/// built-in lock matters, with the gate on. Two electors are kept apart by that lock there and elect at once elsewhere.
+/// built-in lock matters, with the gate on; none where the embedded server decides as much. Two electors are kept apart by
+/// that lock there and elect at once elsewhere.
 const EVERY_CHANGE: &[EveryChange] = &[
     every_change("elector_is_killed_and_restarted", &[]),
     every_change("elector_is_away_and_comes_back", &[]),
