@@ -221,7 +221,7 @@ impl<'a> ElectorSession<'a> {
             }
             ElectorInput::LeaseEvent(event) => {
                 let applied = match &event {
-                    WatchEvent::Applied(lease) => Some(lease.key()),
+                    WatchEvent::Applied(lease) if !self.requests.is_idle() => Some(lease.key()),
                     _ => None,
                 };
                 inputs.handle_lease_event(now, event)?;

@@ -18,6 +18,10 @@ pub struct RetryBackoff {
     until: Option<Instant>,
 }
 
+/// The most writes of one author to one Lease under way at a time: one, and those before it that the watch has shown to be
+/// lost ([R2](crate::rules#r2)).
+pub const MOST_WRITES_UNDER_WAY: usize = 4;
+
 /// How many writes in a row may lose a race before a pause.
 const RACES: u8 = 10;
 /// That pause. Each race that is lost answers a write of another, so those who write the most pay for it.

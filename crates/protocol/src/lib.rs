@@ -155,7 +155,7 @@ mod version;
 #[doc = include_str!("../rules.md")]
 pub mod rules {}
 
-pub use backoff::RetryBackoff;
+pub use backoff::{MOST_WRITES_UNDER_WAY, RetryBackoff};
 pub use invalid_text::InvalidText;
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};

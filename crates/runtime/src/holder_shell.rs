@@ -12,7 +12,7 @@ use elector_protocol::elector::NewsSource;
 use elector_protocol::holder::{
     Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed,
 };
-use elector_protocol::{Instant, LeaseKey, Moment};
+use elector_protocol::{Instant, LeaseKey, MOST_WRITES_UNDER_WAY, Moment};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -68,10 +68,6 @@ pub trait HolderLog {
 
 /// The least time that a request gets, even where the belief is nearly over.
 const SHORTEST_REQUEST: Duration = Duration::from_millis(100);
-
-/// How many requests that news have overtaken may be under way beside the next one (R2). Each such write answers a
-/// write of another, and this is how many of them a stranger can cause at once.
-const MOST_OVERTAKEN: usize = 3;
 
 // === impl HolderShell ===
 
@@ -261,7 +257,8 @@ impl HolderShell {
                 let seen = LeaseEvent::Seen(snapshot, source);
                 self.machine.handle_event(now, seen);
                 self.keep(now.holder, Some(lease));
-                if self.overtaken.len() < MOST_OVERTAKEN && self.machine.set_aside_overtaken(now) {
+                let has_room = self.overtaken.len() + 1 < MOST_WRITES_UNDER_WAY;
+                if has_room && self.machine.set_aside_overtaken(now) {
                     self.overtaken.extend(self.request.take());
                 }
             }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use elector_apiserver::Latency;
 use elector_candidate::Config;
 use elector_protocol::{Identity, LeaseRecord};
-use elector_testkit::{BackgroundTask, OneLease, eventually, seconds};
+use elector_testkit::{BackgroundTask, OneLease, eventually, millis, seconds};
 
 use crate::{RunningCandidate, V1BETA1, config, elected, leader, obedient, pass, start};
 
@@ -88,4 +89,23 @@ async fn an_elected_leader_accepts_leads_on_and_hands_over_in_time() {
     cluster.prefer("other");
     eventually(|| cluster.record().holder == Identity::new("other")).await;
     assert!(cluster.now().since(begun) < seconds(2));
+}
+
+/// Each write loses to an annotation, and is answered long after the watch has shown that.
+#[tokio::test(start_paused = true)]
+async fn at_most_four_writes_are_under_way() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let _stranger = stranger(&cluster);
+    let _running = start(&cluster, plain(), obedient);
+    pass(1_000).await;
+    cluster.faults().latency(Latency {
+        request: millis(20),
+        answer: millis(500),
+        watch: millis(1),
+    });
+    cluster.write(|record| record.released(elector_testkit::wall()));
+    let writes = || cluster.count_requests("PUT", "leases/web");
+    eventually(|| writes() > 0).await;
+    pass(100).await;
+    assert_eq!(writes(), elector_protocol::MOST_WRITES_UNDER_WAY);
 }

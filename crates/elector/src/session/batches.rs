@@ -1,11 +1,13 @@
-//! What is under way, in batches: the requests of one decision each. The queue waits for the newest batch of a lease. Beside
+//! Requests under way, in batches: those of one decision each. The queue waits for the newest batch of a lease. Beside
 //! it those come to their end that were *overtaken*: their write has lost its race by what the watch has brought, before
 //! there was an answer to it (R2).
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-use elector_protocol::{LeaseKey, LeaseRecord, LeaseSnapshot, ResourceVersion};
+use elector_protocol::{
+    LeaseKey, LeaseRecord, LeaseSnapshot, MOST_WRITES_UNDER_WAY, ResourceVersion,
+};
 
 /// The batches under way.
 #[derive(Debug)]
@@ -13,9 +15,9 @@ pub(crate) struct RequestBatches {
     batches: BTreeMap<u64, BatchProgress>,
     /// The newest batch of each lease, unless that was overtaken.
     newest: BTreeMap<LeaseKey, u64>,
-    /// How many have been begun.
+    /// The number of those begun so far.
     begun: u64,
-    /// How many leases may have a newest batch, and how many batches may be overtaken.
+    /// The most leases with a newest batch, and the most batches that are overtaken.
     limit: NonZeroUsize,
 }
 
@@ -29,7 +31,7 @@ pub(crate) struct RequestBatch {
 /// A batch has come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchEnd {
-    /// Whether one of its requests failed.
+    /// One of its requests failed.
     pub(crate) failed: bool,
     pub(crate) overtaken: bool,
 }
@@ -44,7 +46,7 @@ pub(crate) struct RacingWrite {
 #[derive(Debug)]
 struct BatchProgress {
     lease: LeaseKey,
-    /// How many requests besides the write have no response yet.
+    /// The number of requests besides the write without a response yet.
     others: usize,
     failed: bool,
     race: Race,
@@ -60,9 +62,6 @@ enum Race {
     Over,
 }
 
-/// How many batches of one lease are under way at the same time, each with one write at most.
-const OF_ONE_LEASE: usize = 4;
-
 // === impl RequestBatches ===
 
 impl RequestBatches {
@@ -76,12 +75,12 @@ impl RequestBatches {
         }
     }
 
-    /// Whether none is under way.
+    /// No batch is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.batches.is_empty()
     }
 
-    /// Whether no other lease may have one now.
+    /// No other lease may have one now.
     pub(crate) fn is_full(&self) -> bool {
         self.newest.len() >= self.limit.get()
     }
@@ -130,7 +129,7 @@ impl RequestBatches {
         }
         let has_room = |lease: &LeaseKey| {
             let same = self.batches.values().filter(|batch| batch.lease == *lease);
-            same.count() < OF_ONE_LEASE
+            same.count() < MOST_WRITES_UNDER_WAY
         };
         let has_lost = |number: &u64| {
             let batch = self.batches.get(number);

@@ -18,7 +18,7 @@ use crate::active_belief::ActiveBelief;
 use crate::leadership_change::ExpectedGrant;
 use crate::session::batches::{RacingWrite, RequestBatch, RequestBatches};
 use crate::session::races::WriteRaces;
-use crate::view::View;
+use crate::view::{LeaseVersion, View};
 
 /// One request of an election, with all that it takes.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(crate) struct LeaseRead {
     pub(crate) response: Result<Option<Lease>, RequestError>,
 }
 
-/// How the requests of one batch go on.
+/// The progress of the requests of one batch.
 #[derive(Debug)]
 pub(crate) enum RequestProgress {
     Response(Box<ElectionResponse>),
@@ -83,7 +83,7 @@ pub(crate) struct ElectionRequests {
     belief: ActiveBelief,
 }
 
-/// How many requests of one batch are under way at the same time; a lease may have thousands of candidates.
+/// The most requests of one batch under way at the same time; a lease may have thousands of candidates.
 const SIDE_BY_SIDE: usize = 16;
 
 // === impl ElectionRequest ===
@@ -110,7 +110,7 @@ impl ElectionRequest {
 // === impl ElectionResponse ===
 
 impl ElectionResponse {
-    /// Whether a write has come to its end, or may have.
+    /// A write has come to its end, or may have.
     pub(crate) const fn is_of_write(&self) -> bool {
         matches!(self, Self::Wrote { .. } | Self::Panicked(_) | Self::GivenUp)
     }
@@ -121,8 +121,7 @@ impl ElectionResponse {
 impl LeaseRead {
     /// The revision that was read.
     pub(crate) fn version(&self) -> Option<ResourceVersion> {
-        let lease = self.response.as_ref().ok()?.as_ref()?;
-        Some(lease.snapshot().ok()?.version)
+        LeaseVersion::of(self.response.as_ref().ok()?.as_ref()?).version
     }
 }
 

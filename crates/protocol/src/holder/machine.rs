@@ -308,7 +308,7 @@ impl Holder {
         }
     }
 
-    /// Whether another write came before this one: the newer revision does not show it.
+    /// Another write came before this one: the newer revision does not show it.
     fn has_lost(&self, attempt: &WriteAttempt) -> bool {
         self.known.as_ref().is_some_and(|known| {
             attempt.base < known.version && known.record.renew_time != Some(attempt.renew_time)
