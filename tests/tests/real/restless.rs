@@ -10,6 +10,9 @@ use elector_tests::rig::{
     ClusterChoice, EntryContent, EventKind, ExplainOutput, Implementation, Suite, Testbed, between,
     now,
 };
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -132,6 +135,39 @@ fn gaps(
     gaps
 }
 
+/// Waits until the user may create candidates: the server's authorizer learns of a RoleBinding by a watch, later than
+/// the one who wrote it.
+async fn may_create(testbed: &Testbed, user: &str) -> Result<()> {
+    let attributes = ResourceAttributes {
+        group: Some(testbed.site().candidate_api().group().to_owned()),
+        namespace: Some(testbed.namespace().to_owned()),
+        resource: Some("leasecandidates".to_owned()),
+        verb: Some("create".to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            user: Some(user.to_owned()),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let api: Api<SubjectAccessReview> = Api::all(testbed.site().client().clone());
+    let deadline = Instant::now() + PROMPTLY;
+    loop {
+        let answer = api.create(&PostParams::default(), &review).await?;
+        if answer.status.is_some_and(|status| status.allowed) {
+            return Ok(());
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "{user} may not create candidates {PROMPTLY:?} after its RoleBinding"
+        );
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
 // === impl CandidateAccount ===
 
 impl CandidateAccount {
@@ -171,6 +207,7 @@ impl CandidateAccount {
         };
         let api: Api<RoleBinding> = Api::namespaced(client, testbed.namespace());
         api.create(&PostParams::default(), &binding).await?;
+        may_create(&testbed, user).await?;
         let kubeconfig = Kubeconfig::read_from(testbed.site().kubeconfig())?;
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
