@@ -19,6 +19,7 @@ use crate::codegen;
 use crate::criteria;
 use crate::demo::{self, DemoKind};
 use crate::manifests;
+use crate::mutants::{self, MutationRun};
 use crate::overlay_table;
 use crate::proofs::{self, Proof};
 use crate::release::Release;
@@ -96,6 +97,9 @@ enum DevelopmentTask {
     /// its flags
     #[command(disable_help_flag = true)]
     Faults(ProofArgs),
+
+    /// Change the code that ships in small ways, one at a time, and see which changes no test notices
+    Mutants(MutationRun),
 
     /// Measure what the elector costs; each prints its flags with `--help`
     #[command(subcommand)]
@@ -373,6 +377,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
         DevelopmentTask::Sim(args) => proofs::run(Proof::Sim, &args.arguments).map(|()| true),
         DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
+        DevelopmentTask::Mutants(args) => mutants::run(&args).map(|()| true),
         DevelopmentTask::Bench(BenchTask::Scale(args)) => {
             bench::scale(&args.arguments).map(|()| true)
         }

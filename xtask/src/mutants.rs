@@ -1,0 +1,281 @@
+//! `cargo xtask mutants`: small changes of the code that ships, each of which some test should notice.
+//!
+//! ```text
+//!   all mutants of a crate ──seed──> sample ──> tests of the crate ──missed──> tests of its users ──> verdict
+//! ```
+//!
+//! cargo-mutants makes and plays them, in a clone of what is committed, one at a time. Each verdict is written down at once,
+//! so that a run which is broken off goes on where it was.
+
+mod sample;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+
+use self::sample::{Mutant, sample};
+use self::verdict::{PlayedMutant, Verdict, VerdictFile};
+use crate::cargo_tool::CargoTool;
+use crate::commands::{self, cargo, show_and_run};
+use crate::paths;
+
+const TOOL: CargoTool = CargoTool {
+    name: "cargo-mutants",
+    version: "27.1.0",
+};
+
+/// A crate whose mutants are played.
+struct MutatedCrate {
+    package: &'static str,
+    /// How many of its mutants a usual sample has.
+    sample: usize,
+    /// The packages whose tests a mutant meets that its own let pass.
+    users: &'static [&'static str],
+}
+
+const CRATES: [MutatedCrate; 6] = [
+    MutatedCrate {
+        package: "elector-protocol",
+        sample: 80,
+        users: &["elector-runtime", "elector-candidate", "elector"],
+    },
+    MutatedCrate {
+        package: "elector-api",
+        sample: 10,
+        users: &["elector-runtime", "elector-candidate", "elector"],
+    },
+    MutatedCrate {
+        package: "elector-runtime",
+        sample: 10,
+        users: &["elector-candidate", "elector"],
+    },
+    MutatedCrate {
+        package: "elector",
+        sample: 10,
+        users: &["elector-cli"],
+    },
+    MutatedCrate {
+        package: "elector-candidate",
+        sample: 10,
+        users: &["elector-testing", "elector-cli"],
+    },
+    MutatedCrate {
+        package: "elector-verify",
+        sample: 10,
+        users: &["elector-cli"],
+    },
+];
+
+/// The mutants that are wanted.
+#[derive(Debug, Args)]
+pub(crate) struct MutationRun {
+    /// Only the mutants of these packages
+    #[arg(value_name = "PACKAGE")]
+    packages: Vec<String>,
+
+    /// The seed that chooses the sample
+    #[arg(long, default_value_t = 1, conflicts_with = "again")]
+    seed: u64,
+
+    /// How many mutants of each package, in the place of 80 of elector-protocol and 10 of each other one
+    #[arg(long, value_name = "NUMBER", conflicts_with = "again")]
+    sample: Option<usize>,
+
+    /// Play the recorded mutants again that a test noticed, as far as their functions still exist
+    #[arg(long)]
+    again: bool,
+
+    /// Write the verdicts into docs/proofs
+    #[arg(long)]
+    record: bool,
+}
+
+/// How long the tests of a mutant may take, in seconds: several times those of the largest crate.
+const TIMEOUT: &str = "600";
+
+/// Plays them, and prints what became of them.
+///
+/// # Errors
+/// When a mutant cannot be played, or a package is none of those.
+pub(crate) fn run(run: &MutationRun) -> Result<()> {
+    for package in &run.packages {
+        let known = CRATES.iter().any(|one| one.package == *package);
+        ensure!(known, "no mutants of {package} are played: {}", names());
+    }
+    TOOL.ensure()?;
+    let folder = paths::workspace().join("target/mutants");
+    let (tree, commit) = checkout(&folder)?;
+    let mut verdicts = VerdictFile::open(&folder.join(format!("{commit}.tsv")))?;
+    let recorded = VerdictFile::recorded();
+    let mut played: BTreeMap<&str, Vec<PlayedMutant>> = BTreeMap::new();
+    for one in &CRATES {
+        if !run.packages.is_empty() && !run.packages.iter().any(|it| it == one.package) {
+            continue;
+        }
+        let all = list(&tree, one.package)?;
+        let mutants = if run.again {
+            recorded.killed_again(one.package, &all)
+        } else {
+            sample(&all, run.seed, run.sample.unwrap_or(one.sample))
+        };
+        println!(
+            "{}: {} of {} mutants, seed {}",
+            one.package,
+            mutants.len(),
+            all.len(),
+            run.seed
+        );
+        for mutant in mutants {
+            let verdict = match verdicts.of(&mutant.name) {
+                Some(verdict) => verdict,
+                None => {
+                    let verdict = play(&folder, &tree, one, &mutant.name)?;
+                    verdicts.note(one.package, &mutant.name, verdict)?;
+                    verdict
+                }
+            };
+            println!("{verdict}: {}", mutant.name);
+            let played = played.entry(one.package).or_default();
+            played.push(PlayedMutant::new(one.package, mutant.name, verdict));
+        }
+    }
+    verdict::sum_up(&played, run, &commit)
+}
+
+fn names() -> String {
+    CRATES.map(|one| one.package).join(", ")
+}
+
+/// A clone of what is committed, which a broken run may have left changed; and its commit.
+fn checkout(folder: &Path) -> Result<(PathBuf, String)> {
+    let tree = folder.join("tree");
+    let head = git(paths::workspace(), &["rev-parse", "HEAD"])?;
+    if !tree.is_dir() {
+        fs::create_dir_all(folder)?;
+        let mut clone = Command::new("git");
+        clone.args(["clone", "--quiet"]).arg(paths::workspace());
+        show_and_run(clone.arg(&tree))?;
+    }
+    git(&tree, &["fetch", "--quiet", "origin"])?;
+    git(
+        &tree,
+        &["checkout", "--quiet", "--force", "--detach", &head],
+    )?;
+    Ok((tree, head.chars().take(12).collect()))
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> Result<String> {
+    let mut git = Command::new("git");
+    git.args(arguments).current_dir(folder);
+    Ok(commands::read(&mut git)?.stdout.trim().to_owned())
+}
+
+/// Every mutant of a package.
+fn list(tree: &Path, package: &str) -> Result<Vec<Mutant>> {
+    let mut list = mutants(tree, package);
+    list.args(["--list", "--json"]);
+    let listed = commands::read(&mut list)?.stdout;
+    serde_json::from_str(&listed)
+        .with_context(|| format!("failed to read the mutants of {package}"))
+}
+
+/// cargo-mutants in the clone, which it changes in place: so the next mutant is compiled from what the last one left.
+fn mutants(tree: &Path, package: &str) -> Command {
+    let mut command = cargo();
+    command
+        .current_dir(tree)
+        .args([
+            "mutants",
+            "--in-place",
+            "--all-features",
+            "--package",
+            package,
+        ])
+        // A program chooses this; a library by itself has to be told.
+        .env("K8S_OPENAPI_ENABLED_VERSION", "1.36")
+        .env_remove("CARGO_TARGET_DIR");
+    command
+}
+
+/// Plays one, against the tests of its crate first.
+fn play(folder: &Path, tree: &Path, of: &MutatedCrate, name: &str) -> Result<Verdict> {
+    let verdict = play_against(folder, tree, of.package, &[of.package], name)?;
+    Ok(match verdict {
+        Verdict::Survived => match play_against(folder, tree, of.package, of.users, name)? {
+            Verdict::KilledByItsCrate => Verdict::KilledByUsers,
+            other => other,
+        },
+        other => other,
+    })
+}
+
+fn play_against(
+    folder: &Path,
+    tree: &Path,
+    package: &str,
+    tests: &[&str],
+    name: &str,
+) -> Result<Verdict> {
+    let mut play = mutants(tree, package);
+    play.args([
+        "--baseline",
+        "skip",
+        "--timeout",
+        TIMEOUT,
+        "--build-timeout",
+        TIMEOUT,
+    ])
+    .args([
+        "--no-times",
+        "--colors",
+        "never",
+        "--cargo-test-arg=--tests",
+    ])
+    .args(["--re", &format!("^{}$", literal(name))])
+    .arg("--output")
+    .arg(folder);
+    for tests in tests {
+        play.args(["--test-package", tests]);
+    }
+    // The exit status says the same in fewer words.
+    let _ = play.output().context("failed to run cargo-mutants")?;
+    Verdict::read(&folder.join("mutants.out"), name)
+}
+
+/// A regular expression for this text and nothing else.
+fn literal(text: &str) -> String {
+    text.chars()
+        .map(|letter| match letter {
+            letter if letter.is_ascii_alphanumeric() => letter.to_string(),
+            letter => format!("\\x{{{:x}}}", u32::from(letter)),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_matches_letter_by_letter() {
+        assert_eq!(literal("a<b"), "a\\x{3c}b");
+    }
+
+    #[test]
+    fn each_crate_and_each_user_is_a_member_of_the_workspace() {
+        let mut metadata = cargo();
+        metadata.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
+        let metadata = commands::read(&mut metadata).unwrap().stdout;
+        for one in CRATES {
+            for package in [&[one.package], one.users].concat() {
+                let named = format!("\"name\":\"{package}\"");
+                assert!(metadata.contains(&named), "{package}");
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The mutants of a crate, and those of them that a seed chooses.
+
+use serde::Deserialize;
+
+use crate::fnv::Fnv;
+
+/// A mutant, as cargo-mutants lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Mutant {
+    /// `FILE:LINE:COLUMN: CHANGE`.
+    pub(super) name: String,
+}
+
+// === impl Mutant ===
+
+impl Mutant {
+    /// The change without its place, which moves whenever a line is added above: the function, and what becomes of it.
+    pub(super) fn change(name: &str) -> &str {
+        name.split_once(": ").map_or(name, |(_, change)| change)
+    }
+}
+
+/// The sample of a seed. One that is larger has all those of a smaller one, and a mutant that is new displaces one at most.
+pub(super) fn sample(all: &[Mutant], seed: u64, size: usize) -> Vec<Mutant> {
+    let mut ranked: Vec<(u64, &Mutant)> = all
+        .iter()
+        .map(|mutant| {
+            let mut hash = Fnv::default();
+            hash.write(&seed.to_le_bytes());
+            hash.write(mutant.name.as_bytes());
+            (hash.finish(), mutant)
+        })
+        .collect();
+    ranked.sort_unstable_by_key(|(rank, _)| *rank);
+    ranked.truncate(size);
+    ranked
+        .into_iter()
+        .map(|(_, mutant)| mutant.clone())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_always_chooses_the_same_and_another_one_others() {
+        let all: Vec<Mutant> = (0..50)
+            .map(|line| Mutant {
+                name: format!("src/a.rs:{line}:1: replace f with ()"),
+            })
+            .collect();
+        let chosen = sample(&all, 1, 10);
+        assert_eq!(chosen, sample(&all, 1, 12)[..10]);
+        assert_ne!(chosen, sample(&all, 2, 10));
+        assert_eq!(sample(&all, 1, 100).len(), 50);
+        assert_eq!(Mutant::change(&all[3].name), "replace f with ()");
+    }
+}
