@@ -374,6 +374,9 @@ impl ServerProgram {
     fn command(&self) -> Result<Command> {
         let mut command = Command::new(&self.path);
         command.args(&self.flags);
+        // Most of these servers live for a minute: kube-apiserver starts in 1.2 seconds of a processor instead of 2.1 when
+        // Go collects its garbage less often, and takes 370 MB instead of 260.
+        command.env("GOGC", "400");
         self.redirect(&mut command)?;
         Ok(command)
     }
