@@ -322,7 +322,11 @@ fn locks() -> Vec<Run> {
             displaced,
             lock(
                 taken,
-                safe("MC-P3", "the built-in lock: taken by an elector", builtin),
+                full(safe(
+                    "MC-P3",
+                    "the built-in lock: taken by an elector",
+                    builtin,
+                )),
             ),
         ),
         Run {

@@ -44,6 +44,7 @@ pub(super) fn runs() -> Vec<Run> {
             Run {
                 electors: 2,
                 interference: BLANKED,
+                full: Full::Only,
                 ..safe(
                     "MC-Q1-off",
                     "a born record comes back, 2 electors",

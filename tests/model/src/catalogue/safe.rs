@@ -37,7 +37,9 @@ fn few() -> Vec<Run> {
         Run {
             electors: 2,
             releases: true,
-            full: Full::Grows(ALL, 1),
+            mixes: ALL,
+            lagging: 1,
+            full: Full::Only,
             ..safe("MC-G1", "short grants, W from the accept, orphans", BASE)
         },
         Run {
