@@ -315,7 +315,10 @@ async fn a_process_that_is_unwell_is_shown_to_be() {
     let metrics = CandidateMetrics::default();
     let fails = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&fails);
-    let candidate = Candidate::new(config(), cluster.cluster()).unwrap();
+    let mut config = config();
+    // Each virtual millisecond of waiting costs a scrape.
+    config.health.period = Duration::from_secs(1);
+    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
     let candidate = candidate
         .with_metrics(metrics.clone())
         .with_health(move || {
