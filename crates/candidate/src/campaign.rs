@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_protocol::{Instant, RetryBackoff};
-use elector_runtime::{ApiDiscovery, Clock, Cluster};
+use elector_runtime::{ApiDiscovery, Clock, Cluster, EventPublisher};
 use futures::FutureExt as _;
 use futures::future::FusedFuture as _;
 use rand::rngs::StdRng;
@@ -27,7 +27,7 @@ use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::session::CandidateSession;
 use crate::status::StatusPublisher;
-use crate::term_events::{TermEventPublisher, TermEventQueue};
+use crate::term_events::{TermEventQueue, publish_beside};
 
 /// What all sessions of a run share.
 pub(crate) struct Campaign {
@@ -69,13 +69,16 @@ impl Campaign {
         shutdown: oneshot::Receiver<Infallible>,
     ) -> Result<BoxedOutcome, RunError> {
         match self.record_events() {
-            Some(publisher) => publisher.beside(self.run_sessions(shutdown)).await,
+            Some(publisher) => {
+                let clock = Arc::clone(&self.clock);
+                publish_beside(publisher, clock, self.run_sessions(shutdown)).await
+            }
             None => self.run_sessions(shutdown).await,
         }
     }
 
     /// Records the terms from now on, if they are to be recorded.
-    fn record_events(&mut self) -> Option<TermEventPublisher> {
+    fn record_events(&mut self) -> Option<EventPublisher> {
         let given = &self.config.given;
         if !given.record_events || given.mode == Mode::Disabled {
             return None;

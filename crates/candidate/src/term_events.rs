@@ -1,24 +1,25 @@
 //! Kubernetes Events on the Lease: what a candidate tells of its own terms to those who look at it.
 //!
 //! ```text
-//!   session ──> TermEventQueue: is there room? ──> queue ──> TermEventPublisher ──> API server
+//!   session ──> TermEventQueue: is there room? ──> queue ──> EventPublisher ──> API server
 //! ```
 //!
 //! No term waits for them: the queue is bounded, what does not fit is dropped, and the publisher is a future of its own
 //! beside the session, which writes one Event at a time.
 
-mod publisher;
 mod words;
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use elector_api::CANDIDATE_REPORTING_CONTROLLER;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Uid};
-use elector_runtime::{Clock, Cluster, FailureLog, LeaseEventRecorder, RecordedEvent};
+use elector_runtime::{
+    Clock, Cluster, EventPublisher, FailureLog, LeaseEventRecorder, RecordedEvent,
+};
 use tokio::sync::{mpsc, watch};
 
-pub(crate) use self::publisher::TermEventPublisher;
 use self::words::TermEventWords;
 use crate::event::{CandidateObserver, Event};
 use crate::status::KnownStatus;
@@ -47,6 +48,8 @@ struct ToldTerms {
 
 /// How many Events a candidate may have at once, as client-go allows for one object: twelve terms.
 const BURST: u32 = 25;
+/// How long the end of a run waits for its last Events: the lease is given up by then.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
 /// How long it takes until another one may follow. A term that is handed over and over costs others no more.
 const REFILL: Duration = Duration::from_secs(30);
 
@@ -59,13 +62,13 @@ impl TermEventQueue {
         (lease, identity): (&LeaseKey, &Identity),
         clock: &Arc<dyn Clock>,
         status: watch::Receiver<KnownStatus>,
-    ) -> (Self, TermEventPublisher) {
+    ) -> (Self, EventPublisher) {
         // What the budget allows fits.
         let (sender, queue) = mpsc::channel(BURST as usize);
         let instance = identity.as_str();
         let recorder =
             LeaseEventRecorder::new(cluster.clone(), CANDIDATE_REPORTING_CONTROLLER, instance);
-        let publisher = TermEventPublisher::new(queue, recorder, Arc::clone(clock));
+        let publisher = EventPublisher::new(queue, recorder, Arc::clone(clock));
         let queue = Self {
             queue: sender,
             lease: lease.clone(),
@@ -122,6 +125,32 @@ impl TermEventQueue {
             told.failures.note(now, "Events", &text);
         }
     }
+}
+
+/// Runs what fills the queue, and publishes beside it; then what is left, within a moment.
+pub(crate) async fn publish_beside<R>(
+    mut publisher: EventPublisher,
+    clock: Arc<dyn Clock>,
+    run: impl Future<Output = R>,
+) -> R {
+    let publishing = async {
+        while let Some(event) = publisher.next().await {
+            publisher.write(&event).await;
+        }
+    };
+    let (mut run, mut publishing) = (pin!(run), pin!(publishing));
+    let ended = tokio::select! {
+        biased;
+        ended = &mut run => ended,
+        () = &mut publishing => return run.await,
+    };
+    let until = clock.holder().after(LAST_EVENTS);
+    tokio::select! {
+        biased;
+        () = publishing => {}
+        () = clock.sleep_until_holder(until) => {}
+    }
+    ended
 }
 
 // === impl ToldTerms ===

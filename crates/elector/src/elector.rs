@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use elector_protocol::Identity;
 use elector_protocol::elector::Election;
-use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
+use elector_runtime::{ApiDiscovery, Clock, Cluster, EventPublisher, SystemClock, random_seed};
 use tracing::{info, warn};
 
 use crate::active_belief::ActiveBelief;
 use crate::config::{Config, ConfigError};
 use crate::elector_lock::ElectorLock;
 use crate::event::{ElectorObserver, Event};
-use crate::event_recorder::{EventPublisher, EventRecorder};
+use crate::event_recorder::EventRecorder;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::session::{ElectorSession, SessionEnd, SessionMonitor, StepFn};
@@ -140,12 +140,12 @@ impl Elector {
             let counts = Arc::clone(metrics.write_counts());
             lock = lock.map(|lock| lock.with_write_counts(counts));
         }
-        let (mut events, publisher) = self.event_recorder(lock.as_ref());
+        let (mut events, publishing) = self.event_recorder(lock.as_ref());
         let shutdown = pin!(shutdown);
         let ended = tokio::select! {
             biased;
             ended = self.elect(&mut lock, &mut events, shutdown) => ended,
-            never = publish(publisher) => match never {},
+            never = publishing => match never {},
         };
         // The server may still carry out what was given up: the lock must outlast that.
         if let (Some(lock), SessionEnd::ShutDown { idle: true }) = (lock, ended) {
@@ -211,22 +211,25 @@ impl Elector {
         }
     }
 
-    /// The recorder of Events, and its publisher where any are to be recorded.
+    /// The recorder of Events, and what publishes them where any are to be recorded.
     fn event_recorder(
         &self,
         lock: Option<&ElectorLock>,
-    ) -> (EventRecorder, Option<EventPublisher>) {
-        let Some(host) = &self.config.event_host else {
-            return (EventRecorder::off(), None);
-        };
+    ) -> (EventRecorder, impl Future<Output = Infallible> + use<>) {
         let clock = || Arc::clone(&self.clock);
         let belief = lock.map_or_else(
             || ActiveBelief::unlimited(clock()),
             |lock| lock.belief().clone(),
         );
-        let instance = Identity::of_elector(host, self.seed);
-        let (recorder, publisher) = EventRecorder::start(&self.cluster, &instance, clock(), belief);
-        (recorder, Some(publisher))
+        let (recorder, publisher) = match &self.config.event_host {
+            Some(host) => {
+                let instance = Identity::of_elector(host, self.seed);
+                let (recorder, publisher) = EventRecorder::start(&self.cluster, &instance, clock());
+                (recorder, Some(publisher))
+            }
+            None => (EventRecorder::off(), None),
+        };
+        (recorder, publish(publisher, belief))
     }
 
     #[cfg(test)]
@@ -255,12 +258,16 @@ async fn turn(health: Option<&Health>, clock: &dyn Clock) -> Infallible {
     }
 }
 
-/// Publishes the Events that are recorded.
-async fn publish(publisher: Option<EventPublisher>) -> Infallible {
-    match publisher {
-        Some(publisher) => publisher.run().await,
-        None => std::future::pending().await,
+/// Publishes the Events that are recorded. One that comes to its turn when this elector does not act any more is dropped.
+async fn publish(publisher: Option<EventPublisher>, belief: ActiveBelief) -> Infallible {
+    if let Some(mut publisher) = publisher {
+        while let Some(event) = publisher.next().await {
+            if belief.may_begin() {
+                belief.guard(publisher.write(&event)).await;
+            }
+        }
     }
+    std::future::pending().await
 }
 
 /// Keeps the lock of the electors, if there is one, while no session does.

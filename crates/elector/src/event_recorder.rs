@@ -7,7 +7,6 @@
 //! Elections never wait for them: the queue is bounded, what does not fit is dropped, and the publisher is a future of its
 //! own beside the session, which writes one Event at a time and none after this elector ceased to act.
 
-mod publisher;
 mod words;
 
 use std::collections::BTreeMap;
@@ -17,16 +16,15 @@ use std::time::Duration;
 use elector_api::{CandidateApi, REPORTING_CONTROLLER};
 use elector_protocol::elector::{Decision, HoldBackCause, HoldBackNotice, Reason};
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseSnapshot, Timestamp};
-use elector_runtime::{Clock, Cluster, FailureLog, LeaseEventRecorder, RecordedEvent};
+use elector_runtime::{
+    Clock, Cluster, EventPublisher, FailureLog, LeaseEventRecorder, RecordedEvent,
+};
 use tokio::sync::mpsc;
 
 use self::words::EventWords;
-use crate::active_belief::ActiveBelief;
 use crate::leadership_change::LeadershipChange;
 use crate::namespace_budget::NamespaceBudget;
 use crate::view::LimitHit;
-
-pub(crate) use self::publisher::EventPublisher;
 
 /// What is told of leases, each thing once, to the publisher.
 pub(crate) struct EventRecorder {
@@ -68,17 +66,16 @@ impl EventRecorder {
         Self::new(None)
     }
 
-    /// A recorder and its publisher, which names itself `instance`, and writes under that belief.
+    /// A recorder and its publisher, which names itself `instance`.
     pub(crate) fn start(
         cluster: &Cluster,
         instance: &Identity,
         clock: Arc<dyn Clock>,
-        belief: ActiveBelief,
     ) -> (Self, EventPublisher) {
         let (sender, queue) = mpsc::channel(QUEUE);
         let recorder =
             LeaseEventRecorder::new(cluster.clone(), REPORTING_CONTROLLER, instance.as_str());
-        let publisher = EventPublisher::new(queue, recorder, clock, belief);
+        let publisher = EventPublisher::new(queue, recorder, clock);
         (Self::new(Some(sender)), publisher)
     }
 

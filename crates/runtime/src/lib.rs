@@ -52,6 +52,7 @@ mod cluster;
 mod cluster_request;
 #[cfg(feature = "connect")]
 mod connect;
+mod event_publisher;
 mod failure_log;
 #[cfg(feature = "http-server")]
 mod health_checks;
@@ -88,6 +89,7 @@ pub use clock::{Clock, SharedInstant, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 #[cfg(feature = "connect")]
 pub use connect::{ClientArgs, ConnectError, connect};
+pub use event_publisher::EventPublisher;
 pub use failure_log::FailureLog;
 #[cfg(feature = "http-server")]
 pub use health_checks::{HealthCheck, HealthChecks};
