@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use elector_protocol::holder::{Belief, Wait};
-use elector_protocol::{Identity, Instant, LeaseSnapshot, ResourceVersion, Term, Token, Uid};
+use elector_protocol::{
+    Identity, Instant, LeaseSnapshot, LeaseWatch, NewsSource, ResourceVersion, Term, Token, Uid,
+};
 use tokio::sync::watch;
 
 use crate::resolved_config::ResolvedConfig;
@@ -44,11 +46,13 @@ pub(crate) struct StatusView {
 }
 
 /// What the session knows, from which a status is computed at each call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KnownStatus {
     /// The belief of this process, which the clock may have ended.
     pub(crate) belief: Option<Belief>,
-    record: Option<KnownRecord>,
+    lease: LeaseWatch,
+    /// For records that name no duration.
+    max_lease_duration: Duration,
     /// The wait for the next term, which the clock may have ended.
     wait: Option<Wait>,
     /// Until when what is known counts as fresh.
@@ -61,21 +65,12 @@ pub(crate) struct KnownStatus {
     pub(crate) unwell: Option<String>,
 }
 
-/// The newest record of the Lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct KnownRecord {
-    snapshot: LeaseSnapshot,
-    expires_at: Instant,
-}
-
 /// The end of the session. When it is dropped, this process leads no more, and is no candidate.
 #[derive(Debug)]
 pub(crate) struct StatusPublisher {
     sender: watch::Sender<KnownStatus>,
     identity: Identity,
     lease_duration: Duration,
-    /// For records that name no duration.
-    max_lease_duration: Duration,
 }
 
 // === impl LeadershipStatus ===
@@ -101,6 +96,20 @@ impl LeadershipStatus {
 // === impl KnownStatus ===
 
 impl KnownStatus {
+    /// Before the first session.
+    const fn unknown(max_lease_duration: Duration) -> Self {
+        Self {
+            belief: None,
+            lease: LeaseWatch::unknown(),
+            max_lease_duration,
+            wait: None,
+            fresh_until: None,
+            acts_until: None,
+            work_is_left: false,
+            unwell: None,
+        }
+    }
+
     /// The term and the token under which this process leads at that instant.
     pub(crate) fn leads(&self, now: Instant) -> Option<Belief> {
         self.belief.filter(|belief| now < belief.deadline)
@@ -120,14 +129,14 @@ impl KnownStatus {
                 waiting: None,
             };
         }
-        let record = self.record.as_ref();
-        let standing = record.filter(|record| now < record.expires_at);
+        let lease = self.lease.lease();
+        let standing = lease.filter(|lease| now < lease.expires_at(self.max_lease_duration));
         let lasts = |wait: &&Wait| wait.until.is_none_or(|until| now < until);
         let wait = self.wait.as_ref().filter(lasts);
-        let record = record.map(|record| &record.snapshot.record);
+        let record = lease.map(|lease| &lease.snapshot.record);
         let current = record.filter(|record| record.has_token());
         LeadershipStatus {
-            holder: standing.and_then(|record| record.snapshot.record.holder.clone()),
+            holder: standing.and_then(|lease| lease.snapshot.record.holder.clone()),
             term: record.map(|record| record.term),
             token: current.and_then(|record| record.token),
             deadline: None,
@@ -139,15 +148,25 @@ impl KnownStatus {
 
     /// The newest revision of the Lease that is known.
     pub(crate) fn revision(&self) -> Option<(Uid, ResourceVersion)> {
-        let snapshot = &self.record.as_ref()?.snapshot;
+        let snapshot = &self.lease.lease()?.snapshot;
         Some((snapshot.uid.clone(), snapshot.version))
+    }
+
+    /// Takes in what a session knows of the Lease. A gap may lie between two sessions, and a record that stands as it
+    /// stood expires when it would have.
+    fn observe(&mut self, now: Instant, snapshot: Option<&LeaseSnapshot>) {
+        match snapshot {
+            Some(snapshot) => self.lease.observe(now, snapshot.clone(), NewsSource::List),
+            None => self.lease = LeaseWatch::unknown(),
+        }
     }
 
     /// When the clock alone changes the status next.
     pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
         let belief = self.belief.map(|belief| belief.deadline);
-        let record = self.record.as_ref().map(|record| record.expires_at);
-        let changes = [belief, record, self.fresh_until].into_iter().flatten();
+        let lease = self.lease.lease();
+        let expires_at = lease.map(|lease| lease.expires_at(self.max_lease_duration));
+        let changes = [belief, expires_at, self.fresh_until].into_iter().flatten();
         changes.filter(|at| now < *at).min()
     }
 }
@@ -157,10 +176,9 @@ impl KnownStatus {
 impl StatusPublisher {
     pub(crate) fn new(config: &ResolvedConfig) -> Self {
         Self {
-            sender: watch::Sender::new(KnownStatus::default()),
+            sender: watch::Sender::new(KnownStatus::unknown(config.given.max_lease_duration)),
             identity: config.identity.clone(),
             lease_duration: config.given.timing.lease_duration,
-            max_lease_duration: config.given.max_lease_duration,
         }
     }
 
@@ -186,7 +204,7 @@ impl StatusPublisher {
         snapshot: Option<&LeaseSnapshot>,
     ) {
         self.sender.send_if_modified(|known| {
-            let same_snapshot = known.record.as_ref().map(|it| &it.snapshot) == snapshot;
+            let same_snapshot = known.lease.lease().map(|it| &it.snapshot) == snapshot;
             if known.belief == belief && same_snapshot {
                 return false;
             }
@@ -194,8 +212,7 @@ impl StatusPublisher {
             let next_before = known.next_change(now);
             known.belief = belief;
             if !same_snapshot {
-                let before = known.record.take();
-                known.record = snapshot.map(|snapshot| self.known_record(now, before, snapshot));
+                known.observe(now, snapshot);
             }
             // A waiter sleeps until the next change by the clock, and looks again then.
             before != known.at(now, &self.identity).view() || known.next_change(now) < next_before
@@ -251,28 +268,6 @@ impl StatusPublisher {
             }
         });
     }
-
-    /// A record that stands as it stood expires when it would have.
-    fn known_record(
-        &self,
-        now: Instant,
-        before: Option<KnownRecord>,
-        snapshot: &LeaseSnapshot,
-    ) -> KnownRecord {
-        let same = before.filter(|before| {
-            before.snapshot.uid == snapshot.uid
-                && before.snapshot.record.same_record(&snapshot.record)
-        });
-        let duration = snapshot.record.duration();
-        let expires_at = same.map_or_else(
-            || now.after(duration.unwrap_or(self.max_lease_duration)),
-            |same| same.expires_at,
-        );
-        KnownRecord {
-            snapshot: snapshot.clone(),
-            expires_at,
-        }
-    }
 }
 
 impl Drop for StatusPublisher {
@@ -299,7 +294,7 @@ mod tests {
                     reason: WaitReason::Elector,
                     until: until.map(at),
                 }),
-                ..KnownStatus::default()
+                ..KnownStatus::unknown(Duration::ZERO)
             };
             let waiting = known.at(at(now), &me).waiting;
             waiting.map(|waiting| waiting.at_most().map(|left| left.as_secs()))

@@ -16,8 +16,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use elector_protocol::elector::NewsSource;
-use elector_protocol::{Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion, Token};
+use elector_protocol::{
+    Freshness, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseState, LeaseWatch, NewsSource,
+    ObservedLease, ResourceVersion, Token,
+};
 
 /// Namespace of the lock.
 pub(crate) const LOCK_NAMESPACE: &str = "kube-system";
@@ -43,7 +45,7 @@ pub(crate) struct BuiltinLock {
     mode: LockMode,
     /// How long a record without a usable duration counts, and one whose history is unknown.
     longest: Duration,
-    lock: LockState,
+    lock: LeaseWatch,
     /// From when on no earlier holder of the lock can still decide.
     quiet_at: Instant,
 }
@@ -53,16 +55,6 @@ enum LockMode {
     Respect,
     /// Under this identity.
     Replace(Identity),
-}
-
-#[derive(Clone, Debug)]
-enum LockState {
-    Unknown,
-    Absent,
-    Present {
-        snapshot: LeaseSnapshot,
-        since: Instant,
-    },
 }
 
 // === impl BuiltinLock ===
@@ -76,7 +68,7 @@ impl BuiltinLock {
     /// No built-in controller sees the candidates: there is nothing to ask about, and nothing to take.
     pub(crate) fn unconcerned(longest: Duration) -> Self {
         Self {
-            lock: LockState::Absent,
+            lock: LeaseWatch::absent(Instant::default()),
             ..Self::respected(longest)
         }
     }
@@ -90,7 +82,7 @@ impl BuiltinLock {
         Self {
             mode,
             longest,
-            lock: LockState::Unknown,
+            lock: LeaseWatch::unknown(),
             quiet_at: Instant::default(),
         }
     }
@@ -102,88 +94,50 @@ impl BuiltinLock {
         snapshot: LeaseSnapshot,
         source: NewsSource,
     ) {
-        let record = &snapshot.record;
-        let holder = record.holder.as_ref();
-        let duration = self.duration_of(record);
-        let (since, replaced) = match &self.lock {
-            LockState::Present {
-                snapshot: known, ..
-            } if snapshot.version <= known.version && source != NewsSource::List => return,
-            LockState::Present {
-                snapshot: known,
-                since,
-            } if known.uid == snapshot.uid && known.record.same_record(record) => {
-                (*since, Some(known))
-            }
-            LockState::Present {
-                snapshot: known, ..
-            } => (now, Some(known)),
-            LockState::Absent | LockState::Unknown => (now, None),
-        };
-        let unknown_past = match &self.lock {
-            LockState::Unknown => true,
-            // A gap of the watch may hide a term of the built-in controller, unless this is the term from before it or
-            // a write of our own, which replaced just what we knew.
-            LockState::Absent => source == NewsSource::List,
-            LockState::Present {
-                snapshot: known, ..
-            } => {
-                let term =
-                    |of: &LeaseSnapshot| (of.uid.clone(), of.record.holder.clone(), of.record.term);
-                source == NewsSource::List
-                    && term(known) != term(&snapshot)
-                    && !self.wrote_over(known, record)
-            }
-        };
-        let overwrites = replaced
-            .filter(|known| known.record.holder.as_ref().is_some_and(is_builtin))
-            .map(|known| self.duration_of(&known.record));
-        match holder {
-            Some(holder) if is_builtin(holder) => {
-                self.quiet_at = self.quiet_at.max(since.after(duration));
-            }
-            // The holder before this one, and when it was replaced, is not known.
-            Some(_) if unknown_past => {
-                self.quiet_at = self.quiet_at.max(now.after(duration.max(self.longest)));
-            }
-            Some(_) => {
-                if let Some(overwritten) = overwrites {
-                    self.quiet_at = self.quiet_at.max(now.after(overwritten));
-                }
-            }
-            None => {}
+        if self.lock.freshness(snapshot.version, source) == Freshness::Known {
+            return;
         }
-        self.lock = LockState::Present { snapshot, since };
+        let unknown_past = self.is_past_unknown(&snapshot, source);
+        let overwritten = self
+            .holder()
+            .filter(|(holder, _)| is_builtin(holder))
+            .map(|(_, lock)| self.duration_of(lock));
+        self.lock.observe(now, snapshot, source);
+        let Some((holder, lock)) = self.holder() else {
+            return;
+        };
+        let quiet_at = if is_builtin(holder) {
+            lock.expires_at(self.longest)
+        } else if unknown_past {
+            // The holder before this one, and when it was replaced, is not known.
+            now.after(self.duration_of(lock).max(self.longest))
+        } else {
+            now.after(overwritten.unwrap_or_default())
+        };
+        self.quiet_at = self.quiet_at.max(quiet_at);
     }
 
     /// The lock was seen deleted, or is missing in a complete list.
-    pub(crate) fn handle_gone(&mut self, version: Option<ResourceVersion>) {
-        if let (LockState::Present { snapshot, .. }, Some(version)) = (&self.lock, version)
-            && version < snapshot.version
-        {
-            return;
+    pub(crate) fn handle_gone(&mut self, now: Instant, version: Option<ResourceVersion>) {
+        let known = self.version();
+        if version.is_none_or(|version| known.is_none_or(|known| known <= version)) {
+            self.lock.observe_absence(now, NewsSource::List);
         }
-        self.lock = LockState::Absent;
     }
 
     /// The newest revision of the lock that is known.
     pub(crate) fn version(&self) -> Option<ResourceVersion> {
-        match &self.lock {
-            LockState::Present { snapshot, .. } => Some(snapshot.version),
-            LockState::Absent | LockState::Unknown => None,
-        }
+        self.lock.lease().map(|lock| lock.snapshot.version)
     }
 
     /// The controller that decides at `now`. `holds` says whether this process believes that it holds the lock.
     pub(crate) fn authority(&self, now: Instant, holds: bool) -> Authority {
-        let (holder, expires_at) = match &self.lock {
-            LockState::Unknown => return Authority::Unknown,
-            LockState::Absent => (None, now),
-            LockState::Present { snapshot, since } => (
-                snapshot.record.holder.as_ref(),
-                since.after(self.duration_of(&snapshot.record)),
-            ),
-        };
+        if *self.lock.state() == LeaseState::Unknown {
+            return Authority::Unknown;
+        }
+        let (holder, expires_at) = self.holder().map_or((None, now), |(holder, lock)| {
+            (Some(holder), lock.expires_at(self.longest))
+        });
         if let Some(holder) = holder
             && is_builtin(holder)
             && now < expires_at
@@ -207,14 +161,34 @@ impl BuiltinLock {
 
     /// When [`Self::authority`] next says something else if nothing is seen before, and the belief lasts.
     pub(crate) fn wake_at(&self, now: Instant) -> Option<Instant> {
-        let expires_at = match &self.lock {
-            LockState::Present { snapshot, since } => {
-                Some(since.after(self.duration_of(&snapshot.record)))
-            }
-            LockState::Absent | LockState::Unknown => None,
-        };
+        let lock = self.lock.lease();
+        let expires_at = lock.map(|lock| lock.expires_at(self.longest));
         let wakes = [Some(self.quiet_at), expires_at];
         wakes.into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    /// The holder of the lock, and the lock.
+    fn holder(&self) -> Option<(&Identity, &ObservedLease)> {
+        let lock = self.lock.lease()?;
+        Some((lock.snapshot.record.holder.as_ref()?, lock))
+    }
+
+    /// Whether the built-in controller may have held the lock before this revision without being seen.
+    fn is_past_unknown(&self, snapshot: &LeaseSnapshot, source: NewsSource) -> bool {
+        match self.lock.state() {
+            LeaseState::Unknown => true,
+            // A gap of the watch may hide a term of the built-in controller, unless this is the term from before it or
+            // a write of our own, which replaced just what we knew.
+            LeaseState::Absent { .. } => source == NewsSource::List,
+            LeaseState::Present(known) => {
+                let known = &known.snapshot;
+                let term =
+                    |of: &LeaseSnapshot| (of.uid.clone(), of.record.holder.clone(), of.record.term);
+                source == NewsSource::List
+                    && term(known) != term(snapshot)
+                    && !self.wrote_over(known, &snapshot.record)
+            }
+        }
     }
 
     /// Whether a record is one that this process wrote over just what was known, as its token says (R14).
@@ -227,8 +201,8 @@ impl BuiltinLock {
         }
     }
 
-    fn duration_of(&self, record: &LeaseRecord) -> Duration {
-        record.duration().unwrap_or(self.longest)
+    fn duration_of(&self, lock: &ObservedLease) -> Duration {
+        lock.snapshot.record.duration().unwrap_or(self.longest)
     }
 }
 

@@ -34,7 +34,7 @@ mod step;
 mod vacancy;
 mod wake;
 
-pub use crate::presence::NewsSource;
+pub use crate::lease_watch::NewsSource;
 pub use action::Action;
 pub use audit::{Actor, Move, Violation, audit};
 pub use decision::{Decision, Effect, Reason, Vacancy};

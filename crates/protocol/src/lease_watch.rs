@@ -1,4 +1,8 @@
 //! A Lease under a stop-watch: whether it exists, since when its record stands, and when it is free (R4, R6).
+//!
+//! Every process measures by its own clock for how long a record has not changed; the times in the record are those of
+//! other machines. This file holds that stop-watch for all that ask: the election, the holder, the elector's view of the
+//! built-in controller and the status of a candidate. `elector-verify` alone has one of its own, since it judges this one.
 
 use std::time::Duration;
 
@@ -6,8 +10,9 @@ use crate::lease::{LeaseSnapshot, Occupancy};
 use crate::names::ResourceVersion;
 use crate::renumber::{Renumber, Renumbering, renumber};
 use crate::time::Instant;
+use crate::timing::LONGEST_LEASE;
 
-/// How a revision became known.
+/// The way in which a revision became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewsSource {
     /// By an uninterrupted watch: nothing was missed since the revision before.
@@ -18,65 +23,120 @@ pub enum NewsSource {
     OwnWrite,
 }
 
-/// What is known of the Lease.
+/// One Lease as one process sees it, by that process's monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Presence {
+pub struct LeaseWatch {
+    state: LeaseState,
+    /// The longest duration seen in a record, at most [`LONGEST_LEASE`] (R6).
+    longest: Duration,
+    /// When a POST of this process was answered; the watch brings the object.
+    posted: Option<Instant>,
+}
+
+/// The newest state of a Lease that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LeaseState {
     /// No complete list has been seen.
     Unknown,
     /// It does not exist, without a gap since then.
-    Absent { since: Instant },
+    Absent {
+        /// The first sight of that.
+        since: Instant,
+    },
     /// It exists.
     Present(ObservedLease),
 }
 
-/// A Lease under a stop-watch (R4).
+/// A Lease that exists, and since when its record stands ([R4](crate::rules#r4)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ObservedLease {
-    pub(crate) snapshot: LeaseSnapshot,
+pub struct ObservedLease {
+    /// The newest revision.
+    pub snapshot: LeaseSnapshot,
     /// When this process first saw this record.
-    pub(crate) since: Instant,
+    pub since: Instant,
     /// Since when a watch without a gap proves that there is no holder: the name was absent, then this uid was added, and
     /// no revision of it was ever held (R6 a and c).
-    pub(crate) unheld_since: Option<Instant>,
+    unheld_since: Option<Instant>,
 }
 
-/// What a revision is to what was known.
+/// The order of a revision and the newest one that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Novelty {
+pub enum Freshness {
     /// It is the one known, or an older one.
-    None,
+    Known,
     /// It is newer.
     Newer,
-    /// It is older and yet the newest there is: the store was restored from a backup (R4).
+    /// It is older and yet the newest there is: the store was restored from a backup ([R4](crate::rules#r4)).
     Rewound,
 }
 
-// === impl Presence ===
+// === impl LeaseWatch ===
 
-impl Presence {
-    /// What a revision is to what is known.
-    pub(crate) fn novelty(&self, version: ResourceVersion, source: NewsSource) -> Novelty {
-        match self {
-            Self::Present(known) if version < known.snapshot.version => match source {
-                NewsSource::List => Novelty::Rewound,
-                NewsSource::Watch | NewsSource::OwnWrite => Novelty::None,
-            },
-            Self::Present(known) if version == known.snapshot.version => Novelty::None,
-            Self::Unknown | Self::Absent { .. } | Self::Present(_) => Novelty::Newer,
+impl LeaseWatch {
+    /// A Lease of which nothing is known.
+    pub const fn unknown() -> Self {
+        Self::begin(LeaseState::Unknown)
+    }
+
+    /// A Lease that does not exist, without a gap since then.
+    pub const fn absent(since: Instant) -> Self {
+        Self::begin(LeaseState::Absent { since })
+    }
+
+    const fn begin(state: LeaseState) -> Self {
+        Self {
+            state,
+            longest: Duration::ZERO,
+            posted: None,
         }
     }
 
-    /// Takes in a newer revision. Its stop-watch goes on where it shows the same record, and after a gap only where
-    /// that is held (R4).
-    pub(crate) fn observe(&mut self, now: Instant, snapshot: LeaseSnapshot, source: NewsSource) {
+    /// The newest state that is known.
+    pub const fn state(&self) -> &LeaseState {
+        &self.state
+    }
+
+    /// The Lease, where it is known to exist.
+    pub const fn lease(&self) -> Option<&ObservedLease> {
+        match &self.state {
+            LeaseState::Present(observed) => Some(observed),
+            LeaseState::Unknown | LeaseState::Absent { .. } => None,
+        }
+    }
+
+    /// The longest duration seen in a record.
+    pub(crate) const fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// When a POST of this process was answered, until the watch tells more of the Lease.
+    pub(crate) const fn posted(&self) -> Option<Instant> {
+        self.posted
+    }
+
+    /// The order of this revision and the newest one that is known.
+    pub fn freshness(&self, version: ResourceVersion, source: NewsSource) -> Freshness {
+        match self.lease() {
+            Some(known) if version < known.snapshot.version => match source {
+                NewsSource::List => Freshness::Rewound,
+                NewsSource::Watch | NewsSource::OwnWrite => Freshness::Known,
+            },
+            Some(known) if version == known.snapshot.version => Freshness::Known,
+            _ => Freshness::Newer,
+        }
+    }
+
+    /// Takes in a revision that is fresh. Its stop-watch goes on where it shows the same record, and after a gap only
+    /// where that is held ([R4](crate::rules#r4)).
+    pub fn observe(&mut self, now: Instant, snapshot: LeaseSnapshot, source: NewsSource) {
         let held = snapshot.record.holder.is_some();
-        let (since, unheld_since) = match &*self {
-            Self::Unknown => (now, None),
-            Self::Absent { since } => {
+        let (since, unheld_since) = match &self.state {
+            LeaseState::Unknown => (now, None),
+            LeaseState::Absent { since } => {
                 let proven = source == NewsSource::Watch && !held;
                 (now, proven.then_some(*since))
             }
-            Self::Present(known) => {
+            LeaseState::Present(known) => {
                 let same_object = snapshot.uid == known.snapshot.uid;
                 let same_record =
                     same_object && snapshot.record.same_record(&known.snapshot.record);
@@ -95,7 +155,11 @@ impl Presence {
                 )
             }
         };
-        *self = Self::Present(ObservedLease {
+        if let Some(duration) = snapshot.record.duration() {
+            self.longest = self.longest.max(duration.min(LONGEST_LEASE));
+        }
+        self.posted = None;
+        self.state = LeaseState::Present(ObservedLease {
             snapshot,
             since,
             unheld_since,
@@ -103,14 +167,33 @@ impl Presence {
     }
 
     /// Takes in that the Lease is missing. An unbroken watch that repeats itself does not restart the proof of absence.
-    pub(crate) fn observe_absence(&mut self, now: Instant, source: NewsSource) {
-        if !matches!(self, Self::Absent { .. }) || source == NewsSource::List {
-            *self = Self::Absent { since: now };
+    pub fn observe_absence(&mut self, now: Instant, source: NewsSource) {
+        // An object that was POSTed is gone again, so there is nothing to look for.
+        self.posted = None;
+        if !matches!(self.state, LeaseState::Absent { .. }) || source == NewsSource::List {
+            self.state = LeaseState::Absent { since: now };
+        }
+    }
+
+    /// Takes in a revision that cannot be read: nothing is known but the durations of earlier ones.
+    pub(crate) fn observe_unreadable(&mut self) {
+        *self = Self {
+            longest: self.longest,
+            ..Self::unknown()
+        };
+    }
+
+    /// Takes in the answer to a POST. It does not prove what came before; the watch does (R6).
+    pub(crate) fn note_posted(&mut self, now: Instant) {
+        if matches!(self.state, LeaseState::Absent { .. }) {
+            self.posted = Some(now);
         }
     }
 }
 
-impl Renumber for Presence {
+renumber!(LeaseWatch { state, posted, longest => longest });
+
+impl Renumber for LeaseState {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         match self {
             Self::Unknown => {}
@@ -123,8 +206,8 @@ impl Renumber for Presence {
 // === impl ObservedLease ===
 
 impl ObservedLease {
-    /// When a held record has expired (R4); one without a usable duration counts as `longest`.
-    pub(crate) fn expires_at(&self, longest: Duration) -> Instant {
+    /// When a held record has expired ([R4](crate::rules#r4)); one without a usable duration counts as `longest`.
+    pub fn expires_at(&self, longest: Duration) -> Instant {
         let duration = self.snapshot.record.duration();
         self.since.after(duration.unwrap_or(longest))
     }

@@ -109,7 +109,7 @@ impl WatchedLock {
 
     /// The first list, without a lock.
     fn listed_empty(&mut self) {
-        self.builtin.handle_gone(None);
+        self.builtin.handle_gone(self.now(), None);
         let now = Moment::same(self.now());
         if let Some(holder) = &mut self.holder {
             holder.handle_event(now, LeaseEvent::Absent(ResourceVersion(self.version)));
@@ -251,7 +251,8 @@ fn a_released_or_deleted_lock_is_waited_for_as_if_it_had_expired() {
         lock.held_by(APISERVER);
         lock.pass(2000);
         if deleted {
-            lock.builtin.handle_gone(Some(ResourceVersion(99)));
+            lock.builtin
+                .handle_gone(lock.now(), Some(ResourceVersion(99)));
         } else {
             let released = lock.lock.clone().unwrap().record.released(lock.wall());
             let snapshot = lock.store(released);
@@ -269,7 +270,8 @@ fn a_released_or_deleted_lock_is_waited_for_as_if_it_had_expired() {
 fn a_late_deletion_event_does_not_hide_a_newer_lock() {
     let mut lock = WatchedLock::respecting();
     lock.held_by(APISERVER);
-    lock.builtin.handle_gone(Some(ResourceVersion(1)));
+    lock.builtin
+        .handle_gone(lock.now(), Some(ResourceVersion(1)));
     assert_eq!(lock.authority(), builtin());
 }
 

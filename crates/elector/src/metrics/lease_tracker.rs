@@ -97,11 +97,10 @@ impl LeaseTracker {
             return;
         };
         // A Lease that cannot be read names no leader.
-        let lease = election.ok().and_then(|election| election.lease());
-        let record = lease.map(|lease| &lease.record);
-        let version = lease.map(|lease| lease.version);
+        let lease = election.ok().and_then(|election| election.watch().lease());
+        let version = lease.map(|lease| lease.snapshot.version);
         let Some(tracked) = self.leases.get_mut(key) else {
-            let leadership = ObservedLeadership::begin(now, record, self.longest);
+            let leadership = ObservedLeadership::begin(now, lease, self.longest);
             self.insert(now, key, leadership, version);
             return;
         };
@@ -111,7 +110,7 @@ impl LeaseTracker {
         }
         tracked.version = version;
         let before = tracked.leadership.clone();
-        let change = tracked.leadership.follow(now, record, self.longest);
+        let change = tracked.leadership.follow(now, lease, self.longest);
         self.moved(now, key, &before);
         if let Some(change) = change {
             self.note_change(key, change);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::{Identity, Instant, LeaseRecord, Occupancy, Term, Timestamp};
+use elector_protocol::{Identity, Instant, LeaseRecord, ObservedLease, Occupancy, Term};
 
 /// Whether a lease is led, and since when it is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,13 +16,13 @@ pub(super) enum ObservedLeadership {
     },
 }
 
-/// A term that has been accepted, and when its record was last seen to change.
+/// A term that has been accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LedTerm {
     pub(super) holder: Identity,
     term: Term,
     preferred: Option<Identity>,
-    renewed: Option<Timestamp>,
+    /// When its newest record was first seen.
     seen: Instant,
     expires_at: Instant,
 }
@@ -64,8 +64,8 @@ const TOLERANCE: Duration = Duration::from_secs(1);
 
 impl ObservedLeadership {
     /// A lease that was not followed before. `longest` is the duration of a record that names none.
-    pub(super) fn begin(now: Instant, record: Option<&LeaseRecord>, longest: Duration) -> Self {
-        match record.and_then(|record| LedTerm::of(now, record, longest)) {
+    pub(super) fn begin(now: Instant, lease: Option<&ObservedLease>, longest: Duration) -> Self {
+        match lease.and_then(|lease| LedTerm::of(lease, longest)) {
             Some(term) => Self::Led(term),
             None => Self::Leaderless {
                 since: now,
@@ -79,14 +79,14 @@ impl ObservedLeadership {
     pub(super) fn follow(
         &mut self,
         now: Instant,
-        record: Option<&LeaseRecord>,
+        lease: Option<&ObservedLease>,
         longest: Duration,
     ) -> Option<LeaderChange> {
         self.tick(now);
-        let led = record.and_then(|record| LedTerm::of(now, record, longest));
+        let led = lease.and_then(|lease| LedTerm::of(lease, longest));
         match (&mut *self, led) {
             (Self::Led(known), Some(term)) if known.is(&term) => {
-                known.update(term);
+                *known = term;
                 None
             }
             (Self::Led(known), Some(term)) => {
@@ -95,7 +95,7 @@ impl ObservedLeadership {
                 Some(change)
             }
             (Self::Led(known), None) => {
-                let end = known.ended_by(record);
+                let end = known.ended_by(lease.map(|lease| &lease.snapshot.record));
                 let after = Some(Box::new(known.clone()));
                 *self = Self::Leaderless {
                     since: now,
@@ -167,7 +167,8 @@ impl ObservedLeadership {
 
 impl LedTerm {
     /// The term of a record that a holder has accepted.
-    fn of(now: Instant, record: &LeaseRecord, longest: Duration) -> Option<Self> {
+    fn of(lease: &ObservedLease, longest: Duration) -> Option<Self> {
+        let record = &lease.snapshot.record;
         let holder = record.holder.as_ref()?;
         if record.reserved_from().is_some() || record.is_unaccepted_grant() {
             return None;
@@ -176,32 +177,13 @@ impl LedTerm {
             holder: holder.clone(),
             term: record.term,
             preferred: record.preferred_holder.clone(),
-            renewed: record.renew_time,
-            seen: now,
-            expires_at: now.after(record.duration().unwrap_or(longest)),
+            seen: lease.since,
+            expires_at: lease.expires_at(longest),
         })
     }
 
     fn is(&self, other: &Self) -> bool {
         (&self.holder, self.term) == (&other.holder, other.term)
-    }
-
-    /// A later record of the same term; a preference alone is no sign of life.
-    fn update(&mut self, later: Self) {
-        let same = self.renewed == later.renewed && self.duration() == later.duration();
-        let (seen, expires_at) = match same {
-            true => (self.seen, self.expires_at),
-            false => (later.seen, later.expires_at),
-        };
-        *self = Self {
-            seen,
-            expires_at,
-            ..later
-        };
-    }
-
-    fn duration(&self) -> Duration {
-        self.expires_at.since(self.seen)
     }
 
     /// A term that followed without a record between the two that names no leader.

@@ -122,12 +122,12 @@ impl LockShell {
             WatchEvent::Rewound { .. } => return Err(Restored),
             WatchEvent::Listed { items, .. } => match items.first() {
                 Some(lock) => self.handle_seen(at, lock, NewsSource::List, failures),
-                None => self.machine.handle_gone(None),
+                None => self.machine.handle_gone(at, None),
             },
             WatchEvent::Applied(lock) => self.handle_seen(at, lock, NewsSource::Watch, failures),
             WatchEvent::Deleted(lock) => {
                 let version = lock.snapshot().ok().map(|snapshot| snapshot.version);
-                self.machine.handle_gone(version);
+                self.machine.handle_gone(at, version);
             }
             WatchEvent::Failed(error) => {
                 let consequence = match (&self.authority, &error.cause) {

@@ -9,8 +9,8 @@ use crate::elector::observation::ObservedCandidate;
 use crate::elector::observed_candidates::ObservedCandidates;
 use crate::elector::seen_preference::{CandidateNews, SeenPreference};
 use crate::lease::LeaseSnapshot;
+use crate::lease_watch::{Freshness, LeaseState, LeaseWatch, NewsSource};
 use crate::names::{Identity, ResourceVersion, Uid};
-use crate::presence::{NewsSource, Novelty, Presence};
 use crate::rejection::Rejection;
 use crate::renumber::renumber;
 use crate::spec::{CandidateRecord, CandidateSpec};
@@ -20,15 +20,11 @@ use crate::timing::{ElectorTiming, LONGEST_LEASE};
 /// One lease and its candidates, as one elector saw them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Election {
-    pub(super) presence: Presence,
+    pub(super) watch: LeaseWatch,
     pub(super) candidates: ObservedCandidates,
     pub(super) passed_over: BTreeMap<Identity, PassedOver>,
     /// The holder of the record before it became unheld: not waited for, and not believed alive by what it said before.
     pub(super) last_holder: Option<Identity>,
-    /// The longest duration seen in a record of this lease (R6).
-    pub(super) longest: Duration,
-    /// When a POST of ours was answered; the watch brings the object.
-    pub(super) posted: Option<Instant>,
     pub(super) preference: SeenPreference,
     pub(super) hold_back: HoldBack,
 }
@@ -77,12 +73,10 @@ impl Election {
     /// An election about which nothing is known yet; it decides nothing.
     pub fn unknown() -> Self {
         Self {
-            presence: Presence::Unknown,
+            watch: LeaseWatch::unknown(),
             candidates: ObservedCandidates::new(),
             passed_over: BTreeMap::new(),
             last_holder: None,
-            longest: Duration::ZERO,
-            posted: None,
             preference: SeenPreference::default(),
             hold_back: HoldBack::default(),
         }
@@ -92,17 +86,19 @@ impl Election {
     /// seen before ([R6](crate::rules#r6)).
     pub fn absent(since: Instant) -> Self {
         Self {
-            presence: Presence::Absent { since },
+            watch: LeaseWatch::absent(since),
             ..Self::unknown()
         }
     }
 
+    /// The Lease under this elector's stop-watch.
+    pub const fn watch(&self) -> &LeaseWatch {
+        &self.watch
+    }
+
     /// The newest revision of the Lease that is known.
     pub fn lease(&self) -> Option<&LeaseSnapshot> {
-        match &self.presence {
-            Presence::Present(watched) => Some(&watched.snapshot),
-            Presence::Unknown | Presence::Absent { .. } => None,
-        }
+        self.watch.lease().map(|observed| &observed.snapshot)
     }
 
     /// The candidates that name this lease, by name.
@@ -113,11 +109,11 @@ impl Election {
     /// Whether nothing here is worth remembering at `now`: no Lease, no candidate, and absent for so long that no
     /// holder of any duration can be left.
     pub fn is_forgettable(&self, now: Instant) -> bool {
-        match &self.presence {
-            Presence::Absent { since } => {
+        match self.watch.state() {
+            LeaseState::Absent { since } => {
                 self.candidates.is_empty() && now.since(*since) >= LONGEST_LEASE
             }
-            Presence::Unknown | Presence::Present(_) => false,
+            LeaseState::Unknown | LeaseState::Present(_) => false,
         }
     }
 
@@ -129,27 +125,22 @@ impl Election {
     ///
     /// [R4]: crate::rules#r4
     pub fn handle_lease(&mut self, now: Instant, mut snapshot: LeaseSnapshot, source: NewsSource) {
-        self.posted = None;
         if let Some(holder) = &mut snapshot.record.holder
             && let Some(seen) = self.candidates.get(holder)
         {
             // One text for both.
             *holder = seen.candidate.name.clone();
         }
-        match self.presence.novelty(snapshot.version, source) {
-            Novelty::None => return,
-            Novelty::Rewound => *self = Self::unknown(),
-            Novelty::Newer => {}
+        match self.watch.freshness(snapshot.version, source) {
+            Freshness::Known => return,
+            Freshness::Rewound => *self = Self::unknown(),
+            Freshness::Newer => {}
         }
-        if let Presence::Present(known) = &self.presence {
-            let before = known.snapshot.clone();
+        if let Some(before) = self.lease().cloned() {
             self.note_succession(now, &before, &snapshot);
         }
         self.note_signal(now, &snapshot);
-        if let Some(duration) = snapshot.record.duration() {
-            self.longest = self.longest.max(duration.min(LONGEST_LEASE));
-        }
-        self.presence.observe(now, snapshot, source);
+        self.watch.observe(now, snapshot, source);
     }
 
     /// The Lease was seen deleted, or is missing in a complete list.
@@ -162,14 +153,15 @@ impl Election {
         version: Option<ResourceVersion>,
         source: NewsSource,
     ) {
-        match (&self.presence, version) {
-            (Presence::Present(known), Some(version)) if version < known.snapshot.version => return,
-            (Presence::Absent { .. }, _) if source != NewsSource::List => return,
+        match (self.watch.state(), version) {
+            (LeaseState::Present(known), Some(version)) if version < known.snapshot.version => {
+                return;
+            }
+            (LeaseState::Absent { .. }, _) if source != NewsSource::List => return,
             _ => {}
         }
-        self.presence.observe_absence(now, source);
+        self.watch.observe_absence(now, source);
         self.last_holder = None;
-        self.posted = None;
         self.preference = SeenPreference::default();
         self.hold_back.end_lease();
     }
@@ -177,18 +169,15 @@ impl Election {
     /// A revision of the Lease was seen that cannot be read: nothing is known of the record and its term. Candidates, their
     /// failures and durations that were seen are remembered, as are pre-emptions: no write of a stranger ends them.
     pub fn handle_lease_unreadable(&mut self) {
-        self.presence = Presence::Unknown;
+        self.watch.observe_unreadable();
         self.last_holder = None;
-        self.posted = None;
         self.preference = SeenPreference::default();
         self.hold_back.end_lease();
     }
 
     /// A POST of ours was answered. The object itself is taken from the watch, which alone proves what came before.
     pub fn handle_created(&mut self, now: Instant) {
-        if let Presence::Absent { .. } = self.presence {
-            self.posted = Some(now);
-        }
+        self.watch.note_posted(now);
     }
 
     /// A revision of a candidate was seen.
@@ -291,7 +280,7 @@ impl Election {
             .max();
         announced
             .unwrap_or_default()
-            .max(self.longest)
+            .max(self.watch.longest())
             .max(timing.max_lease_duration)
             .min(LONGEST_LEASE)
     }
@@ -371,7 +360,13 @@ fn news_of(known: Option<&ObservedCandidate>, candidate: &CandidateRecord) -> Ca
     }
 }
 
-renumber!(Election { presence, candidates, passed_over, posted, preference, hold_back, longest => longest });
+renumber!(Election {
+    watch,
+    candidates,
+    passed_over,
+    preference,
+    hold_back
+});
 
 // === impl PassedOver ===
 

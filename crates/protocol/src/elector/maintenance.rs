@@ -6,7 +6,7 @@ use crate::elector::election::Election;
 use crate::elector::observation::Liveness;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
-use crate::presence::ObservedLease;
+use crate::lease_watch::ObservedLease;
 use crate::resolution::Conflict;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::lease_watch::NewsSource;
 use crate::names::ResourceVersion;
 use crate::operator_word::{OutOfTime, StandDown};
-use crate::presence::NewsSource;
 use crate::renumber::renumber;
 use crate::spec::{CandidateRecord, CandidateSpec};
 use crate::time::{Instant, Timestamp};

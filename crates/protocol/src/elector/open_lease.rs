@@ -2,8 +2,8 @@
 
 use crate::elector::decision::Vacancy;
 use crate::elector::wake::WakeReason;
+use crate::lease_watch::ObservedLease;
 use crate::names::Identity;
-use crate::presence::ObservedLease;
 use crate::time::Instant;
 
 /// An unheld, late or expired record.

@@ -8,9 +8,9 @@ use crate::elector::observation::{Liveness, ObservedCandidate};
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
+use crate::lease_watch::ObservedLease;
 use crate::names::Identity;
 use crate::order::Contender;
-use crate::presence::ObservedLease;
 use crate::time::Instant;
 
 /// A reason to withdraw a preference.

@@ -4,8 +4,8 @@ use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
+use crate::lease_watch::ObservedLease;
 use crate::order::Contender;
-use crate::presence::ObservedLease;
 
 // === impl Step ===
 

@@ -10,9 +10,9 @@ use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
 use crate::lease::LeaseRecord;
+use crate::lease_watch::ObservedLease;
 use crate::names::Identity;
 use crate::order::Contender;
-use crate::presence::ObservedLease;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;
 
@@ -35,7 +35,7 @@ impl<'a> Step<'a> {
 
     /// POSTs a born record; false where one was posted a moment ago and the watch has yet to bring it.
     pub(super) fn post(&mut self, strategy: &StrategyName) -> bool {
-        if let Some(posted) = self.election.posted
+        if let Some(posted) = self.election.watch.posted()
             && self.now < posted.after(POST_SETTLES)
         {
             self.wake(posted.after(POST_SETTLES), WakeReason::CreationUnseen);

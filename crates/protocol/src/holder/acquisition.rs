@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::config::{Acquisition, Displaced, HolderConfig};
 use super::wait::WaitReason;
 use crate::lease::{LeaseSnapshot, Occupancy};
-use crate::presence::{NewsSource, ObservedLease, Presence};
+use crate::lease_watch::{LeaseState, LeaseWatch, NewsSource, ObservedLease};
 use crate::renumber::renumber;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;
@@ -14,11 +14,7 @@ use crate::timing::{CandidateTiming, LONGEST_LEASE};
 /// What a process that may acquire knows beyond its own terms, by its monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Vigil {
-    pub(super) presence: Presence,
-    /// The longest duration seen in a record of this lease (R6).
-    longest: Duration,
-    /// When a POST of ours was answered; the watch brings the object.
-    posted: Option<Instant>,
+    watch: LeaseWatch,
     /// When the next POST may be sent.
     next_post: Instant,
     /// When a write to an unheld record lost a race; the watch brings what came before it.
@@ -70,9 +66,7 @@ pub(super) const LATE: Duration = CandidateTiming::RETRY_MIN;
 impl Vigil {
     pub(super) const fn new() -> Self {
         Self {
-            presence: Presence::Unknown,
-            longest: Duration::ZERO,
-            posted: None,
+            watch: LeaseWatch::unknown(),
             next_post: Instant::from_epoch(Duration::ZERO),
             lost_race: None,
             pinged: None,
@@ -85,14 +79,10 @@ impl Vigil {
     /// Takes in a newer revision.
     pub(super) fn observe(&mut self, now: Instant, snapshot: &LeaseSnapshot, source: NewsSource) {
         let before = self.since();
-        self.posted = None;
         if self.lost_race.take().is_some() {
             self.confirmed = Some(now);
         }
-        self.presence.observe(now, snapshot.clone(), source);
-        if let Some(duration) = snapshot.record.duration() {
-            self.longest = self.longest.max(duration.min(LONGEST_LEASE));
-        }
+        self.watch.observe(now, snapshot.clone(), source);
         if self.since() != before {
             self.pinged = None;
             self.confirmed = None;
@@ -102,9 +92,7 @@ impl Vigil {
     /// Takes in that the Lease is missing.
     pub(super) fn observe_absence(&mut self, now: Instant, source: NewsSource) {
         let before = self.since();
-        self.presence.observe_absence(now, source);
-        // What was POSTed is gone again, so there is nothing to look for.
-        self.posted = None;
+        self.watch.observe_absence(now, source);
         self.lost_race = None;
         if self.since() != before {
             self.pinged = None;
@@ -117,11 +105,9 @@ impl Vigil {
         self.next_post = now.after(POST_INTERVAL);
     }
 
-    /// The POST was answered. The reply does not prove what came before; the watch does (R6).
+    /// The POST was answered.
     pub(super) fn note_posted(&mut self, now: Instant) {
-        if matches!(self.presence, Presence::Absent { .. }) {
-            self.posted = Some(now);
-        }
+        self.watch.note_posted(now);
     }
 
     /// A write of ours lost a race, perhaps to one that the watch is about to bring.
@@ -152,10 +138,9 @@ impl Vigil {
 
     /// The lease is being taken.
     pub(super) fn note_take(&mut self, now: Instant, config: &HolderConfig) {
-        let Presence::Present(observed) = &self.presence else {
-            return;
-        };
-        let Some((acquisition, _)) = config.mode.acquisition() else {
+        let (Some(observed), Some((acquisition, _))) =
+            (self.watch.lease(), config.mode.acquisition())
+        else {
             return;
         };
         let expires = self.expires_at(observed, acquisition, config);
@@ -185,15 +170,15 @@ impl Vigil {
         config: &HolderConfig,
     ) -> Option<Acquire> {
         let (acquisition, fallback) = self.acquisition(config)?;
-        let observed = match (&self.presence, self.posted) {
-            (Presence::Unknown, _) => return None,
-            (Presence::Absent { .. }, Some(posted)) => {
+        let observed = match (self.watch.state(), self.watch.posted()) {
+            (LeaseState::Unknown, _) => return None,
+            (LeaseState::Absent { .. }, Some(posted)) => {
                 return Some(Acquire::Read(posted.after(POST_SETTLES)));
             }
-            (Presence::Absent { since }, None) => {
+            (LeaseState::Absent { since }, None) => {
                 return Some(Acquire::Create(self.next_post.max(*since)));
             }
-            (Presence::Present(observed), _) => observed,
+            (LeaseState::Present(observed), _) => observed,
         };
         let due = self.due(observed, acquisition, config)?.after(fallback);
         if let Some(lost) = self.lost_race {
@@ -213,17 +198,15 @@ impl Vigil {
             return Some((WaitReason::StandDown, None));
         }
         let (acquisition, fallback) = self.acquisition(config)?;
-        let strategy = match &self.presence {
-            Presence::Present(observed) => &observed.snapshot.record.strategy,
-            // That of the record which this process creates.
-            Presence::Unknown | Presence::Absent { .. } => &acquisition.strategy,
-        };
+        let record = self.watch.lease().map(|lease| &lease.snapshot.record);
+        // That of the record which this process creates, where there is none.
+        let strategy = record.map_or(&acquisition.strategy, |record| &record.strategy);
         let longest = self.grace(strategy.as_ref(), acquisition, config);
         let unproven = WaitReason::Unproven { longest };
-        let (reason, due) = match &self.presence {
-            Presence::Unknown => return None,
-            Presence::Absent { since } => (unproven, since.after(longest)),
-            Presence::Present(observed) => {
+        let (reason, due) = match self.watch.state() {
+            LeaseState::Unknown => return None,
+            LeaseState::Absent { since } => (unproven, since.after(longest)),
+            LeaseState::Present(observed) => {
                 let due = self.due(observed, acquisition, config)?;
                 match observed.snapshot.record.occupancy() {
                     Occupancy::Unproven => (unproven, due),
@@ -237,10 +220,7 @@ impl Vigil {
     /// How long the lease has been free.
     pub(super) fn free_for(&self, now: Instant, config: &HolderConfig) -> Option<Duration> {
         let (acquisition, _) = self.acquisition(config)?;
-        let Presence::Present(observed) = &self.presence else {
-            return None;
-        };
-        let free = self.free_at(observed, acquisition, config)?;
+        let free = self.free_at(self.watch.lease()?, acquisition, config)?;
         (free <= now).then(|| now.since(free))
     }
 
@@ -312,7 +292,8 @@ impl Vigil {
 
     /// `W_max` for this process: what was seen, what it was told, and its own W (R18).
     fn longest_lease(&self, acquisition: &Acquisition, config: &HolderConfig) -> Duration {
-        self.longest
+        self.watch
+            .longest()
             .max(acquisition.max_lease_duration)
             .max(config.timing.lease_duration)
             .min(LONGEST_LEASE)
@@ -320,10 +301,10 @@ impl Vigil {
 
     /// Since when the stop-watch runs, and whether on a record.
     const fn since(&self) -> Option<(bool, Instant)> {
-        match &self.presence {
-            Presence::Unknown => None,
-            Presence::Absent { since } => Some((false, *since)),
-            Presence::Present(observed) => Some((true, observed.since)),
+        match self.watch.state() {
+            LeaseState::Unknown => None,
+            LeaseState::Absent { since } => Some((false, *since)),
+            LeaseState::Present(observed) => Some((true, observed.since)),
         }
     }
 }
@@ -334,14 +315,12 @@ fn is_ours(strategy: &StrategyName) -> bool {
 }
 
 renumber!(Vigil {
-    presence,
-    posted,
+    watch,
     next_post,
     lost_race,
     pinged,
     confirmed,
-    taken_from,
-    longest => longest
+    taken_from
 });
 
 renumber!(LivingHolder { seen });

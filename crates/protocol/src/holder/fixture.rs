@@ -8,8 +8,8 @@ use super::{
     LeaseOutcome, StopReason, WriteKind,
 };
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
+use crate::lease_watch::NewsSource;
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
-use crate::presence::NewsSource;
 use crate::time::{Instant, Moment, Timestamp};
 use crate::timing::CandidateTiming;
 

@@ -1,8 +1,8 @@
 //! What a holder is told of its Lease: events of the watch, and how its requests ended.
 
 use crate::lease::LeaseSnapshot;
+use crate::lease_watch::NewsSource;
 use crate::names::ResourceVersion;
-use crate::presence::NewsSource;
 
 /// What a watch of the Lease tells.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::elector::{Actor, audit};
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
+use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token, Uid};
-use crate::presence::NewsSource;
 use crate::renumber::{Renumber, Renumbering};
 use crate::time::{Instant, Moment, Timestamp};
 use crate::timing::CandidateTiming;

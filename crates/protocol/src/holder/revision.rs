@@ -5,8 +5,8 @@ use super::decision::{Ending, Loss, WriteKind};
 use super::machine::Holder;
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
+use crate::lease_watch::NewsSource;
 use crate::names::Token;
-use crate::presence::NewsSource;
 use crate::time::{Instant, Moment};
 
 // === impl Holder ===

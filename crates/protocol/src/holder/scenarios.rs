@@ -10,8 +10,8 @@ mod races;
 
 use super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use super::{Ending, LeaseEvent, LeaseOutcome, Loss, StopReason, WriteKind};
+use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token};
-use crate::presence::NewsSource;
 use crate::time::{Moment, Timestamp};
 
 fn lost(why: Loss) -> WorkEvent {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::HolderMode;
 use crate::lease::LeaseSnapshot;
-use crate::presence::NewsSource;
+use crate::lease_watch::NewsSource;
 use crate::time::Instant;
 
 /// What a process was shown of its Lease, the oldest first; `None` says that it was missing.

@@ -10,8 +10,8 @@ use proptest::prelude::{
 use super::fixture::{config_of, identity, modes};
 use super::{Holder, LeaseEvent, LeaseOutcome, ReadFailed};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
+use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token, Uid};
-use crate::presence::NewsSource;
 use crate::time::{Instant, Moment, Timestamp};
 
 fn timestamps() -> impl Arbitrary<Value = Option<Timestamp>> {

@@ -1,4 +1,6 @@
-use elector_protocol::{LeaseSnapshot, ResourceVersion, Token, Uid};
+use elector_protocol::{
+    LeaseSnapshot, LeaseWatch, NewsSource, ResourceVersion, Timestamp, Token, Uid,
+};
 
 use super::*;
 
@@ -6,6 +8,7 @@ use super::*;
 struct FollowedLease {
     now: Instant,
     record: LeaseRecord,
+    watch: LeaseWatch,
     leadership: ObservedLeadership,
 }
 
@@ -14,12 +17,15 @@ const DURATION: Duration = Duration::from_secs(15);
 impl FollowedLease {
     /// One that nobody leads.
     fn new() -> Self {
-        let (now, record) = (Instant::from_epoch(Duration::ZERO), LeaseRecord::born(None));
-        Self {
-            leadership: ObservedLeadership::begin(now, Some(&record), DURATION),
+        let now = Instant::from_epoch(Duration::ZERO);
+        let mut lease = Self {
+            leadership: ObservedLeadership::begin(now, None, DURATION),
+            watch: LeaseWatch::absent(now),
             now,
-            record,
-        }
+            record: LeaseRecord::born(None),
+        };
+        assert_eq!(lease.show(LeaseRecord::born(None)), None);
+        lease
     }
 
     /// One that `a` leads.
@@ -38,8 +44,19 @@ impl FollowedLease {
     fn show(&mut self, record: LeaseRecord) -> Option<LeaderChange> {
         self.pass(1);
         self.record = record;
+        let snapshot = self.snapshot();
+        self.watch.observe(self.now, snapshot, NewsSource::Watch);
         self.leadership
-            .follow(self.now, Some(&self.record), DURATION)
+            .follow(self.now, self.watch.lease(), DURATION)
+    }
+
+    fn snapshot(&self) -> LeaseSnapshot {
+        LeaseSnapshot {
+            uid: Uid::new("uid"),
+            version: ResourceVersion(3),
+            record: self.record.clone(),
+            word: elector_protocol::OperatorWord::default(),
+        }
     }
 
     fn grant(&mut self, to: &str) {
@@ -162,15 +179,10 @@ fn what_other_processes_do_is_told_apart() {
     };
     assert_eq!(lease.show(blank), None);
     assert_eq!(lease.acquire("c"), change(LeadershipEnd::Removed, None));
+    lease.watch.observe_absence(lease.now, NewsSource::Watch);
     assert_eq!(lease.leadership.follow(lease.now, None, DURATION), None);
     assert_eq!(lease.acquire("d"), change(LeadershipEnd::Deleted, None));
-    let snapshot = LeaseSnapshot {
-        uid: Uid::new("uid"),
-        version: ResourceVersion(3),
-        record: lease.record.clone(),
-        word: elector_protocol::OperatorWord::default(),
-    };
-    let reserved = snapshot.reserved(DURATION, lease.wall());
+    let reserved = lease.snapshot().reserved(DURATION, lease.wall());
     assert_eq!(lease.show(reserved.unwrap()), None);
     lease.grant("e");
     assert_eq!(lease.accept(), change(LeadershipEnd::Reserved, None));

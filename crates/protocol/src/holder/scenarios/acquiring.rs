@@ -10,8 +10,8 @@ use super::super::{
 };
 use super::lost;
 use crate::lease::{LeaseRecord, Occupancy};
+use crate::lease_watch::NewsSource;
 use crate::names::{Identity, ResourceVersion, Term, Token};
-use crate::presence::NewsSource;
 use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Moment};
 

@@ -8,8 +8,8 @@ use super::super::{
 };
 use super::{lost, taken};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
+use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Uid};
-use crate::presence::NewsSource;
 use crate::time::Moment;
 
 /// One step, whose effects are looked at and not carried out.

@@ -10,8 +10,8 @@ use super::super::{
     WaitReason, WriteKind,
 };
 use crate::lease::{LeaseRecord, Occupancy};
+use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term};
-use crate::presence::NewsSource;
 use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Moment};
 use crate::timing::CandidateTiming;

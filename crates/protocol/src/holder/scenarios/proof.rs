@@ -5,8 +5,8 @@ use super::super::{Effect, LeaseEvent, LeaseOutcome, Loss, WriteKind};
 use super::doubt::step;
 use super::lost;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
+use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token};
-use crate::presence::NewsSource;
 use crate::time::{Instant, Moment};
 
 /// (R10) A 409 to a write that was applied: the read shows it, and belief counts from when it was sent.
