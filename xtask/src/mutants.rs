@@ -18,8 +18,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
-use self::sample::{Mutant, sample};
-use self::verdict::{PlayedMutant, Verdict, VerdictFile};
+use self::sample::{ListedMutant, sample};
+use self::verdict::{MutantVerdict, PlayedMutant, VerdictFile};
 use crate::cargo_tool::CargoTool;
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
@@ -90,6 +90,10 @@ pub(crate) struct MutationRun {
     #[arg(long)]
     again: bool,
 
+    /// Play the mutants of this revision
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    revision: String,
+
     /// Write the verdicts into docs/proofs
     #[arg(long)]
     record: bool,
@@ -109,7 +113,7 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
     }
     TOOL.ensure()?;
     let folder = paths::workspace().join("target/mutants");
-    let (tree, commit) = checkout(&folder)?;
+    let (tree, commit) = checkout(&folder, &run.revision)?;
     let mut verdicts = VerdictFile::open(&folder.join(format!("{commit}.tsv")))?;
     let recorded = VerdictFile::recorded();
     let mut played: BTreeMap<&str, Vec<PlayedMutant>> = BTreeMap::new();
@@ -144,17 +148,17 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
             played.push(PlayedMutant::new(one.package, mutant.name, verdict));
         }
     }
-    verdict::sum_up(&played, run, &commit)
+    verdict::sum_up(&played, run.seed, &commit, run.record)
 }
 
 fn names() -> String {
     CRATES.map(|one| one.package).join(", ")
 }
 
-/// A clone of what is committed, which a broken run may have left changed; and its commit.
-fn checkout(folder: &Path) -> Result<(PathBuf, String)> {
+/// A clone at that revision, which a broken run may have left changed; and its commit.
+fn checkout(folder: &Path, revision: &str) -> Result<(PathBuf, String)> {
     let tree = folder.join("tree");
-    let head = git(paths::workspace(), &["rev-parse", "HEAD"])?;
+    let head = git(paths::workspace(), &["rev-parse", revision])?;
     if !tree.is_dir() {
         fs::create_dir_all(folder)?;
         let mut clone = Command::new("git");
@@ -176,7 +180,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<String> {
 }
 
 /// Every mutant of a package.
-fn list(tree: &Path, package: &str) -> Result<Vec<Mutant>> {
+fn list(tree: &Path, package: &str) -> Result<Vec<ListedMutant>> {
     let mut list = mutants(tree, package);
     list.args(["--list", "--json"]);
     let listed = commands::read(&mut list)?.stdout;
@@ -203,11 +207,11 @@ fn mutants(tree: &Path, package: &str) -> Command {
 }
 
 /// Plays one, against the tests of its crate first.
-fn play(folder: &Path, tree: &Path, of: &MutatedCrate, name: &str) -> Result<Verdict> {
+fn play(folder: &Path, tree: &Path, of: &MutatedCrate, name: &str) -> Result<MutantVerdict> {
     let verdict = play_against(folder, tree, of.package, &[of.package], name)?;
     Ok(match verdict {
-        Verdict::Survived => match play_against(folder, tree, of.package, of.users, name)? {
-            Verdict::KilledByItsCrate => Verdict::KilledByUsers,
+        MutantVerdict::Survived => match play_against(folder, tree, of.package, of.users, name)? {
+            MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
             other => other,
         },
         other => other,
@@ -220,7 +224,7 @@ fn play_against(
     package: &str,
     tests: &[&str],
     name: &str,
-) -> Result<Verdict> {
+) -> Result<MutantVerdict> {
     let mut play = mutants(tree, package);
     play.args([
         "--baseline",
@@ -244,7 +248,7 @@ fn play_against(
     }
     // The exit status says the same in fewer words.
     let _ = play.output().context("failed to run cargo-mutants")?;
-    Verdict::read(&folder.join("mutants.out"), name)
+    MutantVerdict::read(&folder.join("mutants.out"), name)
 }
 
 /// A regular expression for this text and nothing else.

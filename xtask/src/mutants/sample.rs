@@ -6,14 +6,14 @@ use crate::fnv::Fnv;
 
 /// A mutant, as cargo-mutants lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Mutant {
+pub(super) struct ListedMutant {
     /// `FILE:LINE:COLUMN: CHANGE`.
     pub(super) name: String,
 }
 
-// === impl Mutant ===
+// === impl ListedMutant ===
 
-impl Mutant {
+impl ListedMutant {
     /// The change without its place, which moves whenever a line is added above: the function, and what becomes of it.
     pub(super) fn change(name: &str) -> &str {
         name.split_once(": ").map_or(name, |(_, change)| change)
@@ -21,8 +21,8 @@ impl Mutant {
 }
 
 /// The sample of a seed. One that is larger has all those of a smaller one, and a mutant that is new displaces one at most.
-pub(super) fn sample(all: &[Mutant], seed: u64, size: usize) -> Vec<Mutant> {
-    let mut ranked: Vec<(u64, &Mutant)> = all
+pub(super) fn sample(all: &[ListedMutant], seed: u64, size: usize) -> Vec<ListedMutant> {
+    let mut ranked: Vec<(u64, &ListedMutant)> = all
         .iter()
         .map(|mutant| {
             let mut hash = Fnv::default();
@@ -45,8 +45,8 @@ mod tests {
 
     #[test]
     fn a_seed_always_chooses_the_same_and_another_one_others() {
-        let all: Vec<Mutant> = (0..50)
-            .map(|line| Mutant {
+        let all: Vec<ListedMutant> = (0..50)
+            .map(|line| ListedMutant {
                 name: format!("src/a.rs:{line}:1: replace f with ()"),
             })
             .collect();
@@ -54,6 +54,6 @@ mod tests {
         assert_eq!(chosen, sample(&all, 1, 12)[..10]);
         assert_ne!(chosen, sample(&all, 2, 10));
         assert_eq!(sample(&all, 1, 100).len(), 50);
-        assert_eq!(Mutant::change(&all[3].name), "replace f with ()");
+        assert_eq!(ListedMutant::change(&all[3].name), "replace f with ()");
     }
 }

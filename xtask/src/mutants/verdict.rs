@@ -8,14 +8,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::MutationRun;
-use super::sample::Mutant;
+use super::sample::ListedMutant;
 use crate::measured;
 use crate::paths;
 
 /// What became of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
+pub(super) enum MutantVerdict {
     /// A test of its crate failed.
     KilledByItsCrate,
     /// None did, and one of a crate that uses it.
@@ -33,7 +32,7 @@ pub(super) enum Verdict {
 pub(super) struct PlayedMutant {
     package: String,
     name: String,
-    verdict: Verdict,
+    verdict: MutantVerdict,
 }
 
 /// A file with a mutant in each line: package, verdict, name.
@@ -47,9 +46,9 @@ pub(super) struct VerdictFile {
 const RECORDED: &str = "docs/proofs/mutants.tsv";
 const PAGE: &str = "docs/proofs/mutants.md";
 
-// === impl Verdict ===
+// === impl MutantVerdict ===
 
-impl Verdict {
+impl MutantVerdict {
     const ALL: [Self; 5] = [
         Self::KilledByItsCrate,
         Self::KilledByUsers,
@@ -102,7 +101,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for MutantVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -111,7 +110,7 @@ impl fmt::Display for Verdict {
 // === impl PlayedMutant ===
 
 impl PlayedMutant {
-    pub(super) fn new(package: &str, name: String, verdict: Verdict) -> Self {
+    pub(super) fn new(package: &str, name: String, verdict: MutantVerdict) -> Self {
         Self {
             package: package.to_owned(),
             name,
@@ -125,7 +124,7 @@ impl PlayedMutant {
         Some(Self::new(
             package,
             name.to_owned(),
-            Verdict::of_name(verdict)?,
+            MutantVerdict::of_name(verdict)?,
         ))
     }
 }
@@ -168,12 +167,12 @@ impl VerdictFile {
         text.lines().filter_map(PlayedMutant::of_line).collect()
     }
 
-    pub(super) fn of(&self, name: &str) -> Option<Verdict> {
+    pub(super) fn of(&self, name: &str) -> Option<MutantVerdict> {
         let mut played = self.played.iter();
         Some(played.find(|played| played.name == name)?.verdict)
     }
 
-    pub(super) fn note(&mut self, package: &str, name: &str, verdict: Verdict) -> Result<()> {
+    pub(super) fn note(&mut self, package: &str, name: &str, verdict: MutantVerdict) -> Result<()> {
         let played = PlayedMutant::new(package, name.to_owned(), verdict);
         if let Some(file) = &mut self.file {
             writeln!(file, "{played}").context("failed to write a verdict down")?;
@@ -183,12 +182,12 @@ impl VerdictFile {
     }
 
     /// Those of all mutants of a package that make the change of one which was killed.
-    pub(super) fn killed_again(&self, package: &str, all: &[Mutant]) -> Vec<Mutant> {
+    pub(super) fn killed_again(&self, package: &str, all: &[ListedMutant]) -> Vec<ListedMutant> {
         let killed =
             |played: &&PlayedMutant| played.package == package && played.verdict.is_killed();
         let killed = self.played.iter().filter(killed);
-        let changes: BTreeSet<&str> = killed.map(|it| Mutant::change(&it.name)).collect();
-        let same = |mutant: &&Mutant| changes.contains(Mutant::change(&mutant.name));
+        let changes: BTreeSet<&str> = killed.map(|it| ListedMutant::change(&it.name)).collect();
+        let same = |mutant: &&ListedMutant| changes.contains(ListedMutant::change(&mutant.name));
         all.iter().filter(same).cloned().collect()
     }
 }
@@ -196,29 +195,32 @@ impl VerdictFile {
 /// Prints the table and those that survived, and records both.
 pub(super) fn sum_up(
     played: &BTreeMap<&str, Vec<PlayedMutant>>,
-    run: &MutationRun,
+    seed: u64,
     commit: &str,
+    record: bool,
 ) -> Result<()> {
     let mut table = format!(
-        "At {commit}, seed {}.\n\n| crate | played | killed by its own tests | by those of its users | timed out | \
-         do not compile | survived |\n|---|---|---|---|---|---|---|\n",
-        run.seed
+        "At {commit}, seed {seed}.\n\n| crate | played | killed by its own tests | by those of its users | timed out | \
+         do not compile | survived |\n|---|---|---|---|---|---|---|\n"
     );
     let mut survivors = String::new();
     for (package, played) in played {
         let count = |verdict| played.iter().filter(|it| it.verdict == verdict).count();
-        let counts = Verdict::ALL.map(|verdict| count(verdict).to_string());
+        let counts = MutantVerdict::ALL.map(|verdict| count(verdict).to_string());
         table += &format!(
             "| {package} | {} | {} |\n",
             played.len(),
             counts.join(" | ")
         );
-        for survivor in played.iter().filter(|it| it.verdict == Verdict::Survived) {
+        for survivor in played
+            .iter()
+            .filter(|it| it.verdict == MutantVerdict::Survived)
+        {
             survivors += &format!("* {package}: `{}`\n", survivor.name);
         }
     }
     println!("\n{table}\n{survivors}");
-    if !run.record {
+    if !record {
         return Ok(());
     }
     let lines: String = played
@@ -236,8 +238,8 @@ pub(super) fn sum_up(
 mod tests {
     use super::*;
 
-    fn mutant(name: &str) -> Mutant {
-        Mutant {
+    fn mutant(name: &str) -> ListedMutant {
+        ListedMutant {
             name: name.to_owned(),
         }
     }
@@ -246,17 +248,17 @@ mod tests {
     fn verdicts_are_found_again_after_a_run_that_was_broken_off() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("verdicts.tsv");
-        for (number, verdict) in Verdict::ALL.into_iter().enumerate() {
+        for (number, verdict) in MutantVerdict::ALL.into_iter().enumerate() {
             let mut file = VerdictFile::open(&path).unwrap();
             file.note("p", &number.to_string(), verdict).unwrap();
         }
         let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
         write!(torn, "p\tkil").unwrap();
         let mut file = VerdictFile::open(&path).unwrap();
-        file.note("p", "next", Verdict::Survived).unwrap();
+        file.note("p", "next", MutantVerdict::Survived).unwrap();
         let file = VerdictFile::open(&path).unwrap();
-        assert_eq!(file.of("next"), Some(Verdict::Survived));
-        for (number, verdict) in Verdict::ALL.into_iter().enumerate() {
+        assert_eq!(file.of("next"), Some(MutantVerdict::Survived));
+        for (number, verdict) in MutantVerdict::ALL.into_iter().enumerate() {
             assert_eq!(file.of(&number.to_string()), Some(verdict));
         }
         assert_eq!(file.of("kil"), None);
@@ -292,9 +294,9 @@ mod tests {
             )
             .unwrap();
         }
-        let read = |name| Verdict::read(folder.path(), name);
-        assert_eq!(read("caught").unwrap(), Verdict::KilledByItsCrate);
-        assert_eq!(read("missed").unwrap(), Verdict::Survived);
+        let read = |name| MutantVerdict::read(folder.path(), name);
+        assert_eq!(read("caught").unwrap(), MutantVerdict::KilledByItsCrate);
+        assert_eq!(read("missed").unwrap(), MutantVerdict::Survived);
         assert!(read("other").unwrap_err().to_string().contains("\"other\""));
     }
 }
