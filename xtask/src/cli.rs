@@ -18,6 +18,7 @@ use crate::cluster::{self, Options, TestCluster};
 use crate::codegen;
 use crate::criteria;
 use crate::demo::{self, DemoKind};
+use crate::lines;
 use crate::manifests;
 use crate::mutants::{self, MutationRun};
 use crate::overlay_table;
@@ -97,6 +98,13 @@ enum DevelopmentTask {
     /// its flags
     #[command(disable_help_flag = true)]
     Faults(ProofArgs),
+
+    /// Count the lines of Rust of each package; exit status 1 if one has more than its budget
+    Lines {
+        /// Lower the budget to what stands
+        #[arg(long)]
+        lower: bool,
+    },
 
     /// Change the code that ships in small ways, one at a time, and see which changes no test notices
     Mutants(MutationRun),
@@ -377,6 +385,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
         DevelopmentTask::Sim(args) => proofs::run(Proof::Sim, &args.arguments).map(|()| true),
         DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
+        DevelopmentTask::Lines { lower } => lines::run(lower).map(|()| true),
         DevelopmentTask::Mutants(args) => mutants::run(&args).map(|()| true),
         DevelopmentTask::Bench(BenchTask::Scale(args)) => {
             bench::scale(&args.arguments).map(|()| true)

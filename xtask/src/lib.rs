@@ -14,6 +14,7 @@ mod criteria;
 mod demo;
 mod fnv;
 mod golang;
+mod lines;
 mod mutants;
 mod overlay_table;
 mod progress;
