@@ -21,7 +21,7 @@ struct LineCount {
 
 /// The most lines that each package may have, and the most lines of test code for a thousand of production.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct LineBudget {
+struct PackageBudget {
     packages: BTreeMap<String, usize>,
     ratio: usize,
 }
@@ -48,7 +48,7 @@ pub(crate) fn run(lower: bool) -> Result<()> {
         "package", "production", "test", "comment", "blank", "lines", "budget"
     );
     let path = root.join(BUDGET);
-    let mut budget = LineBudget::read(&fs::read_to_string(&path).unwrap_or_default())?;
+    let mut budget = PackageBudget::read(&fs::read_to_string(&path).unwrap_or_default())?;
     let mut over = Vec::new();
     for (package, count) in &counts {
         let allowed = budget.packages.get(package).copied();
@@ -214,9 +214,9 @@ impl std::ops::AddAssign for LineCount {
     }
 }
 
-// === impl LineBudget ===
+// === impl PackageBudget ===
 
-impl LineBudget {
+impl PackageBudget {
     fn read(text: &str) -> Result<Self> {
         let mut budget = Self::default();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -293,7 +293,8 @@ mod tests {
 
     #[test]
     fn a_budget_only_falls() {
-        let mut budget = LineBudget::read("# why\ncrates/a 10\ncrates/b 5\nratio 1700\n").unwrap();
+        let mut budget =
+            PackageBudget::read("# why\ncrates/a 10\ncrates/b 5\nratio 1700\n").unwrap();
         let lines = |production| LineCount {
             production,
             ..LineCount::default()
@@ -303,7 +304,7 @@ mod tests {
         budget.lower(&counts.into(), 1800);
         let text = format!("{HEADER}crates/a 7\ncrates/c 3\nratio 1700\n");
         assert_eq!(budget.text(), text);
-        assert_eq!(LineBudget::read(&text).unwrap(), budget);
-        assert!(LineBudget::read("crates/a\n").is_err());
+        assert_eq!(PackageBudget::read(&text).unwrap(), budget);
+        assert!(PackageBudget::read("crates/a\n").is_err());
     }
 }

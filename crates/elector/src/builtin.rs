@@ -17,8 +17,8 @@ use std::fmt;
 use std::time::Duration;
 
 use elector_protocol::{
-    Freshness, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseState, LeaseWatch, NewsSource,
-    ObservedLease, ResourceVersion, Token,
+    Freshness, Identity, Instant, LeasePresence, LeaseRecord, LeaseSnapshot, LeaseWatch,
+    NewsSource, ObservedLease, ResourceVersion, Token,
 };
 
 /// Namespace of the lock.
@@ -132,7 +132,7 @@ impl BuiltinLock {
 
     /// The controller that decides at `now`. `holds` says whether this process believes that it holds the lock.
     pub(crate) fn authority(&self, now: Instant, holds: bool) -> Authority {
-        if *self.lock.state() == LeaseState::Unknown {
+        if *self.lock.presence() == LeasePresence::Unknown {
             return Authority::Unknown;
         }
         let (holder, expires_at) = self.holder().map_or((None, now), |(holder, lock)| {
@@ -175,12 +175,12 @@ impl BuiltinLock {
 
     /// Whether the built-in controller may have held the lock before this revision without being seen.
     fn is_past_unknown(&self, snapshot: &LeaseSnapshot, source: NewsSource) -> bool {
-        match self.lock.state() {
-            LeaseState::Unknown => true,
+        match self.lock.presence() {
+            LeasePresence::Unknown => true,
             // A gap of the watch may hide a term of the built-in controller, unless this is the term from before it or
             // a write of our own, which replaced just what we knew.
-            LeaseState::Absent { .. } => source == NewsSource::List,
-            LeaseState::Present(known) => {
+            LeasePresence::Absent { .. } => source == NewsSource::List,
+            LeasePresence::Present(known) => {
                 let known = &known.snapshot;
                 let term =
                     |of: &LeaseSnapshot| (of.uid.clone(), of.record.holder.clone(), of.record.term);

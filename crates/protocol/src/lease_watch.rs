@@ -26,7 +26,7 @@ pub enum NewsSource {
 /// One Lease as one process sees it, by that process's monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseWatch {
-    state: LeaseState,
+    presence: LeasePresence,
     /// The longest duration seen in a record, at most [`LONGEST_LEASE`] (R6).
     longest: Duration,
     /// When a POST of this process was answered; the watch brings the object.
@@ -35,7 +35,7 @@ pub struct LeaseWatch {
 
 /// The newest state of a Lease that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LeaseState {
+pub enum LeasePresence {
     /// No complete list has been seen.
     Unknown,
     /// It does not exist, without a gap since then.
@@ -75,32 +75,32 @@ pub enum Freshness {
 impl LeaseWatch {
     /// A Lease of which nothing is known.
     pub const fn unknown() -> Self {
-        Self::begin(LeaseState::Unknown)
+        Self::begin(LeasePresence::Unknown)
     }
 
     /// A Lease that does not exist, without a gap since then.
     pub const fn absent(since: Instant) -> Self {
-        Self::begin(LeaseState::Absent { since })
+        Self::begin(LeasePresence::Absent { since })
     }
 
-    const fn begin(state: LeaseState) -> Self {
+    const fn begin(presence: LeasePresence) -> Self {
         Self {
-            state,
+            presence,
             longest: Duration::ZERO,
             posted: None,
         }
     }
 
     /// The newest state that is known.
-    pub const fn state(&self) -> &LeaseState {
-        &self.state
+    pub const fn presence(&self) -> &LeasePresence {
+        &self.presence
     }
 
     /// The Lease, where it is known to exist.
     pub const fn lease(&self) -> Option<&ObservedLease> {
-        match &self.state {
-            LeaseState::Present(observed) => Some(observed),
-            LeaseState::Unknown | LeaseState::Absent { .. } => None,
+        match &self.presence {
+            LeasePresence::Present(observed) => Some(observed),
+            LeasePresence::Unknown | LeasePresence::Absent { .. } => None,
         }
     }
 
@@ -130,13 +130,13 @@ impl LeaseWatch {
     /// where that is held ([R4](crate::rules#r4)).
     pub fn observe(&mut self, now: Instant, snapshot: LeaseSnapshot, source: NewsSource) {
         let held = snapshot.record.holder.is_some();
-        let (since, unheld_since) = match &self.state {
-            LeaseState::Unknown => (now, None),
-            LeaseState::Absent { since } => {
+        let (since, unheld_since) = match &self.presence {
+            LeasePresence::Unknown => (now, None),
+            LeasePresence::Absent { since } => {
                 let proven = source == NewsSource::Watch && !held;
                 (now, proven.then_some(*since))
             }
-            LeaseState::Present(known) => {
+            LeasePresence::Present(known) => {
                 let same_object = snapshot.uid == known.snapshot.uid;
                 let same_record =
                     same_object && snapshot.record.same_record(&known.snapshot.record);
@@ -159,7 +159,7 @@ impl LeaseWatch {
             self.longest = self.longest.max(duration.min(LONGEST_LEASE));
         }
         self.posted = None;
-        self.state = LeaseState::Present(ObservedLease {
+        self.presence = LeasePresence::Present(ObservedLease {
             snapshot,
             since,
             unheld_since,
@@ -170,8 +170,8 @@ impl LeaseWatch {
     pub fn observe_absence(&mut self, now: Instant, source: NewsSource) {
         // An object that was POSTed is gone again, so there is nothing to look for.
         self.posted = None;
-        if !matches!(self.state, LeaseState::Absent { .. }) || source == NewsSource::List {
-            self.state = LeaseState::Absent { since: now };
+        if !matches!(self.presence, LeasePresence::Absent { .. }) || source == NewsSource::List {
+            self.presence = LeasePresence::Absent { since: now };
         }
     }
 
@@ -185,15 +185,15 @@ impl LeaseWatch {
 
     /// Takes in the answer to a POST. It does not prove what came before; the watch does (R6).
     pub(crate) fn note_posted(&mut self, now: Instant) {
-        if matches!(self.state, LeaseState::Absent { .. }) {
+        if matches!(self.presence, LeasePresence::Absent { .. }) {
             self.posted = Some(now);
         }
     }
 }
 
-renumber!(LeaseWatch { state, posted, longest => longest });
+renumber!(LeaseWatch { presence, posted, longest => longest });
 
-impl Renumber for LeaseState {
+impl Renumber for LeasePresence {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         match self {
             Self::Unknown => {}

@@ -158,7 +158,7 @@ pub mod rules {}
 pub use backoff::{MOST_WRITES_UNDER_WAY, RetryBackoff};
 pub use invalid_text::InvalidText;
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
-pub use lease_watch::{Freshness, LeaseState, LeaseWatch, NewsSource, ObservedLease};
+pub use lease_watch::{Freshness, LeasePresence, LeaseWatch, NewsSource, ObservedLease};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
 pub use operator_word::{LONGEST_WORD, OperatorPreference, OperatorWord, OutOfTime, StandDown};
 pub use order::{CandidateOrder, Contender};

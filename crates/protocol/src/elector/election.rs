@@ -9,7 +9,7 @@ use crate::elector::observation::ObservedCandidate;
 use crate::elector::observed_candidates::ObservedCandidates;
 use crate::elector::seen_preference::{CandidateNews, SeenPreference};
 use crate::lease::LeaseSnapshot;
-use crate::lease_watch::{Freshness, LeaseState, LeaseWatch, NewsSource};
+use crate::lease_watch::{Freshness, LeasePresence, LeaseWatch, NewsSource};
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::rejection::Rejection;
 use crate::renumber::renumber;
@@ -109,11 +109,11 @@ impl Election {
     /// Whether nothing here is worth remembering at `now`: no Lease, no candidate, and absent for so long that no
     /// holder of any duration can be left.
     pub fn is_forgettable(&self, now: Instant) -> bool {
-        match self.watch.state() {
-            LeaseState::Absent { since } => {
+        match self.watch.presence() {
+            LeasePresence::Absent { since } => {
                 self.candidates.is_empty() && now.since(*since) >= LONGEST_LEASE
             }
-            LeaseState::Unknown | LeaseState::Present(_) => false,
+            LeasePresence::Unknown | LeasePresence::Present(_) => false,
         }
     }
 
@@ -153,11 +153,11 @@ impl Election {
         version: Option<ResourceVersion>,
         source: NewsSource,
     ) {
-        match (self.watch.state(), version) {
-            (LeaseState::Present(known), Some(version)) if version < known.snapshot.version => {
+        match (self.watch.presence(), version) {
+            (LeasePresence::Present(known), Some(version)) if version < known.snapshot.version => {
                 return;
             }
-            (LeaseState::Absent { .. }, _) if source != NewsSource::List => return,
+            (LeasePresence::Absent { .. }, _) if source != NewsSource::List => return,
             _ => {}
         }
         self.watch.observe_absence(now, source);

@@ -14,7 +14,7 @@ use crate::elector::ping_round::{PingPurpose, PingRound};
 use crate::elector::ranking::rejection;
 use crate::elector::wake::{Wake, WakeReason};
 use crate::lease::Occupancy;
-use crate::lease_watch::{LeaseState, ObservedLease};
+use crate::lease_watch::{LeasePresence, ObservedLease};
 use crate::names::Identity;
 use crate::order::Contender;
 use crate::resolution::Resolution;
@@ -50,10 +50,10 @@ impl Election {
             pinged: BTreeSet::new(),
             wake: None,
         };
-        let reason = match self.watch.state() {
-            LeaseState::Unknown => Reason::NotSynced,
-            LeaseState::Absent { since } => step.decide(Err(*since)),
-            LeaseState::Present(watched) => step.decide(Ok(watched)),
+        let reason = match self.watch.presence() {
+            LeasePresence::Unknown => Reason::NotSynced,
+            LeasePresence::Absent { since } => step.decide(Err(*since)),
+            LeasePresence::Present(watched) => step.decide(Ok(watched)),
         };
         step.maintain_candidates();
         Decision {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::config::{Acquisition, Displaced, HolderConfig};
 use super::wait::WaitReason;
 use crate::lease::{LeaseSnapshot, Occupancy};
-use crate::lease_watch::{LeaseState, LeaseWatch, NewsSource, ObservedLease};
+use crate::lease_watch::{LeasePresence, LeaseWatch, NewsSource, ObservedLease};
 use crate::renumber::renumber;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;
@@ -170,15 +170,15 @@ impl Vigil {
         config: &HolderConfig,
     ) -> Option<Acquire> {
         let (acquisition, fallback) = self.acquisition(config)?;
-        let observed = match (self.watch.state(), self.watch.posted()) {
-            (LeaseState::Unknown, _) => return None,
-            (LeaseState::Absent { .. }, Some(posted)) => {
+        let observed = match (self.watch.presence(), self.watch.posted()) {
+            (LeasePresence::Unknown, _) => return None,
+            (LeasePresence::Absent { .. }, Some(posted)) => {
                 return Some(Acquire::Read(posted.after(POST_SETTLES)));
             }
-            (LeaseState::Absent { since }, None) => {
+            (LeasePresence::Absent { since }, None) => {
                 return Some(Acquire::Create(self.next_post.max(*since)));
             }
-            (LeaseState::Present(observed), _) => observed,
+            (LeasePresence::Present(observed), _) => observed,
         };
         let due = self.due(observed, acquisition, config)?.after(fallback);
         if let Some(lost) = self.lost_race {
@@ -203,10 +203,10 @@ impl Vigil {
         let strategy = record.map_or(&acquisition.strategy, |record| &record.strategy);
         let longest = self.grace(strategy.as_ref(), acquisition, config);
         let unproven = WaitReason::Unproven { longest };
-        let (reason, due) = match self.watch.state() {
-            LeaseState::Unknown => return None,
-            LeaseState::Absent { since } => (unproven, since.after(longest)),
-            LeaseState::Present(observed) => {
+        let (reason, due) = match self.watch.presence() {
+            LeasePresence::Unknown => return None,
+            LeasePresence::Absent { since } => (unproven, since.after(longest)),
+            LeasePresence::Present(observed) => {
                 let due = self.due(observed, acquisition, config)?;
                 match observed.snapshot.record.occupancy() {
                     Occupancy::Unproven => (unproven, due),
@@ -301,10 +301,10 @@ impl Vigil {
 
     /// Since when the stop-watch runs, and whether on a record.
     const fn since(&self) -> Option<(bool, Instant)> {
-        match self.watch.state() {
-            LeaseState::Unknown => None,
-            LeaseState::Absent { since } => Some((false, *since)),
-            LeaseState::Present(observed) => Some((true, observed.since)),
+        match self.watch.presence() {
+            LeasePresence::Unknown => None,
+            LeasePresence::Absent { since } => Some((false, *since)),
+            LeasePresence::Present(observed) => Some((true, observed.since)),
         }
     }
 }
