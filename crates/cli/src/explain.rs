@@ -51,10 +51,6 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = elector_api::parse_duration)]
     max_lease_duration: std::time::Duration,
 
-    /// Judge as an elector that runs with --reserve
-    #[arg(long)]
-    reserve: bool,
-
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -104,7 +100,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         timing,
         preference_field: objects.preference_field,
-        reserve: args.reserve,
+        ..Settings::default()
     };
     let rows = report::rows(&objects, now, &settings);
     if let Some(lease) = args.lease.filter(|_| rows.is_empty()) {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use clap::builder::UnknownArgumentValueParser;
 use elector::{BuiltinController, Config, ConfigError, Elector, Health, Metrics, Scope};
 use elector_api::parse_duration;
 use elector_candidate::pod_or_host_name;
@@ -69,12 +70,9 @@ struct ScopeArgs {
     #[arg(long)]
     replace_builtin: bool,
 
-    /// Replace a leader that cannot be asked to make room: an unmodified client-go candidate where kube-apiserver drops
-    /// spec.preferredHolder. Without this, a better candidate waits for as long as such a leader renews. Its lease is
-    /// reserved for its own duration or --max-lease-duration, whichever is longer, so that it must have stopped by then;
-    /// it stops after 10s to 12s, and there is no leader for the rest
-    #[arg(long)]
-    reserve: bool,
+    #[arg(long, hide = true, num_args = 0, default_missing_value = "")]
+    #[arg(value_parser = UnknownArgumentValueParser::suggest(RESERVE_WENT))]
+    reserve: Option<String>,
 
     /// How many leases may be written at the same time, at least 1; where more than one namespace is served, those of one
     /// are at most half of them
@@ -90,6 +88,9 @@ struct ScopeArgs {
     retry_max: Duration,
 }
 
+/// Why `--reserve` is refused.
+const RESERVE_WENT: &str = "it went, since it served only client-go leaders where the gate CoordinatedLeaderElection is off; \
+                            with the gate on they are asked to make room";
 /// Exit code for values that cannot be used, as clap has it for flags that cannot be read.
 const USAGE: u8 = 2;
 
@@ -170,7 +171,6 @@ impl TryFrom<ElectionArgs> for Config {
                 BuiltinController::Respect
             },
             leader_election: args.leader_elect.election(pod_or_host_name),
-            reserve: scope.reserve,
             event_host: Some(pod_or_host_name()),
             concurrent_elections: scope.concurrent_elections,
             retry_base: scope.retry_base,
@@ -307,12 +307,6 @@ mod tests {
     }
 
     #[test]
-    fn leases_are_reserved_on_request() {
-        let reserve = |flags: &[&str]| config(flags).unwrap().reserve;
-        assert_eq!((reserve(&[]), reserve(&["--reserve"])), (false, true));
-    }
-
-    #[test]
     fn the_builtin_is_replaced_on_request() {
         let replaced = config(&["--replace-builtin", "--namespace", "kube-system"]).unwrap();
         let BuiltinController::Replace { host } = replaced.builtin else {
@@ -355,6 +349,10 @@ mod tests {
             (
                 &["--namespace=kube-system"][..],
                 "needs --system-namespaces or --replace-builtin",
+            ),
+            (
+                &["--reserve"],
+                "unexpected argument '--reserve' found\n\n  tip: it went, since it served only client-go leaders",
             ),
         ] {
             let error = config(flags).unwrap_err();

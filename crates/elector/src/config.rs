@@ -32,10 +32,6 @@ pub struct Config {
     pub builtin: BuiltinController,
     /// Leader election among the electors themselves. Off, where all of them act at the same time (R17).
     pub leader_election: Option<LeaderElection>,
-    /// Whether a lease may be reserved from a holder that cannot be asked to yield: an unmodified client-go candidate
-    /// where the server drops `spec.preferredHolder` (R3 d). From when that holder stops until its lease duration is over
-    /// there is no leader. Off.
-    pub reserve: bool,
     /// What to call this process in the Events that it records on Leases: the name of its pod or host. A random part is
     /// added. `None`, the default, where it records none.
     pub event_host: Option<String>,
@@ -179,7 +175,6 @@ impl Default for Config {
             system_namespaces: false,
             builtin: BuiltinController::Respect,
             leader_election: None,
-            reserve: false,
             event_host: None,
             concurrent_elections: const { NonZeroUsize::new(16).expect("sixteen is not zero") },
             retry_base: Duration::from_millis(5),

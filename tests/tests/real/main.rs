@@ -38,7 +38,6 @@ mod plain;
 mod plain_faults;
 mod policies;
 mod readme;
-mod reserve;
 mod restless;
 mod restored;
 mod rights;
@@ -166,7 +165,6 @@ fn main() -> ExitCode {
     noisy::add(&mut suite);
     operators::add(&mut suite);
     readme::add(&mut suite);
-    reserve::add(&mut suite);
     kubectl_plugin::add(&mut suite);
     outage::add(&mut suite);
     overwritten::add(&mut suite);

@@ -17,7 +17,6 @@ pub(crate) type StepFn = fn(&Election, Instant, Timestamp, &Settings) -> Decisio
 pub(crate) struct StepRunner {
     step: StepFn,
     timing: ElectorTiming,
-    reserve: bool,
 }
 
 /// The outcome of a step.
@@ -37,7 +36,6 @@ impl StepRunner {
         Self {
             step,
             timing: config.timing.clone(),
-            reserve: config.reserve,
         }
     }
 
@@ -56,7 +54,7 @@ impl StepRunner {
                 Carrier::Fields => PreferenceField::Kept,
                 Carrier::Annotations => PreferenceField::Dropped,
             },
-            reserve: self.reserve,
+            ..Settings::default()
         };
         let result = catch_unwind(AssertUnwindSafe(|| {
             if *authority != Authority::Ours && is_for_builtin(election, now, wall, &settings) {

@@ -216,6 +216,28 @@ async fn where_the_server_drops_the_fields_annotations_carry_the_signals_and_thi
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_leader_that_reads_no_annotation_is_asked_to_make_room_where_the_server_keeps_the_field()
+{
+    for (cluster, is_asked) in [
+        (MemoryCluster::new(), true),
+        (MemoryCluster::without_gate(), false),
+    ] {
+        let _elector = RunningElector::start(&cluster, Config::default());
+        pass(seconds(20)).await;
+        let _old = ScriptedCandidate::start_unmarked(&cluster, "ns", "old", "l", "1.1.0");
+        pass(seconds(10)).await;
+        let _best = ScriptedCandidate::start_unmarked(&cluster, "ns", "best", "l", "1.0.0");
+        pass(seconds(60)).await;
+        let record = cluster.lease("ns", "l").unwrap().record().unwrap();
+        assert_eq!(
+            (record.holder, record.term),
+            (Identity::new("old"), Term(1))
+        );
+        assert_eq!(record.preferred_holder.is_some(), is_asked);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_what_is_in_scope_is_touched() {
     let cluster = MemoryCluster::new();
     for namespace in ["kube-node-lease", "kube-system", "a", "b"] {

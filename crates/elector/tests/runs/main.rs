@@ -21,7 +21,6 @@ mod migration;
 mod namespaces;
 mod operators;
 mod pages;
-mod reserve;
 mod restless;
 mod restored;
 mod retries;
