@@ -5,7 +5,6 @@ mod base;
 mod broken;
 mod gaps;
 mod live;
-mod reservation;
 mod safe;
 mod strangers;
 mod sweep;
@@ -21,7 +20,6 @@ pub fn runs() -> Vec<Run> {
         gaps::runs(),
         live::runs(),
         broken::runs(),
-        reservation::runs(),
         acquisition::runs(),
     ]
     .concat()

@@ -1,10 +1,9 @@
 //! Everything that can happen next to an elector, whatever its candidates are.
 
-use elector_protocol::LeaseWrite;
-
 use super::elector::{ElectorProcess, ElectorRequest};
 use super::run::Run;
 use super::search::TransitionKind;
+use super::store::{LeaseStore, Side};
 
 /// A transition of an elector.
 #[derive(Clone, Debug)]
@@ -45,13 +44,12 @@ impl ElectorTransition {
     }
 }
 
-/// All that can happen next to an elector with these requests. `lands` tells whether a write would land: one on a
-/// revision that was replaced is dead (R2).
+/// All that can happen next to an elector with these requests. A write on a revision that was replaced is dead (R2).
 pub(super) fn of_elector(
     run: &Run,
     elector: &ElectorProcess,
     requests: &[ElectorRequest],
-    lands: impl Fn(&LeaseWrite) -> bool,
+    store: &LeaseStore,
 ) -> Vec<ElectorTransition> {
     let mut transitions = Vec::with_capacity(6);
     if elector.can_see() {
@@ -59,7 +57,7 @@ pub(super) fn of_elector(
     }
     for request in requests {
         match request {
-            ElectorRequest::Write(write) if !lands(write) => {}
+            ElectorRequest::Write(write) if !store.may_accept(write, Side::Elector) => {}
             ElectorRequest::Write(_) if run.slow_electors => {
                 if elector.message.is_none() {
                     transitions.push(ElectorTransition::Send(request.clone()));

@@ -68,7 +68,6 @@ impl Mutant {
                     return before(NOW, run.lease_duration().saturating_sub(duration));
                 }
             }
-            Self::ReservedByRenewTime if record.reserved_from().is_some() => return LONG_AGO,
             Self::RestartExpires if *election == Election::unknown() => return LONG_AGO,
             Self::TrustAnyRelease if unheld => (record.token, record.token_term) = (None, None),
             Self::RepeatRenewTime if record.has_token() => record.renew_time = record.acquire_time,
@@ -178,34 +177,6 @@ impl Mutant {
                         altered.if_free(Some(lease.clone()), &free(&lease.record))
                 {
                     effects.push(Effect::Write(lease.replace(granted)));
-                }
-            }
-            _ => self.alter_reservation(effects, altered),
-        }
-    }
-
-    /// What an elector makes of its decision to reserve.
-    fn alter_reservation(self, effects: &mut [Effect], altered: &AlteredStep<'_>) {
-        let reservation = effects.iter_mut().find_map(|effect| match effect {
-            Effect::Write(write) if write.record.reserved_from().is_some() => Some(write),
-            _ => None,
-        });
-        let (Some(write), Some(lease)) = (reservation, altered.election.lease()) else {
-            return;
-        };
-        match self {
-            Self::ReserveBriefly => {
-                write.record.duration_seconds =
-                    i32::try_from(altered.run.accept_window().as_secs()).ok();
-            }
-            Self::ReserveWithoutToken => {
-                (write.record.token, write.record.token_term) = (None, None);
-            }
-            Self::GrantInstead => {
-                let free = lease.record.released(timestamp(FRESH));
-                let known = LeaseSnapshot::clone(lease);
-                if let Some(granted) = altered.if_free(Some(known), &free) {
-                    write.record = granted;
                 }
             }
             _ => {}

@@ -56,10 +56,6 @@ pub(super) trait CandidateKind: Sized {
     ) -> Witnesses;
     /// What follows at once when time has passed, which may have ended a belief.
     fn catch_up(system: &LeaseSystem<Self>, state: &mut SystemState<Self::Candidate>);
-    /// Whether electors with like clocks differ in what they do.
-    fn tells_electors_apart(&self) -> bool {
-        false
-    }
     /// What is wrong with a state.
     fn violation(
         system: &LeaseSystem<Self>,
@@ -77,11 +73,10 @@ impl<K: CandidateKind> LeaseSystem<K> {
     /// The requests of an elector, by its step.
     pub(super) fn requests(
         &self,
-        index: usize,
         elector: &Rc<ElectorProcess>,
         store: &LeaseStore,
     ) -> Rc<Vec<ElectorRequest>> {
-        self.steps.requests(index, elector, store, &self.run)
+        self.steps.requests(elector, store, &self.run)
     }
 
     /// A canonical state of these parts, with an elector that knows nothing for each of the run.
@@ -140,8 +135,7 @@ impl<K: CandidateKind> TransitionSystem for LeaseSystem<K> {
 
     fn key(&mut self, state: &Self::State) -> StateKey {
         let [first, second] = self.run.mixes[state.mix].electors;
-        let like = first == second && self.run.has_like_electors();
-        let alike = like && !self.kind.tells_electors_apart();
+        let alike = first == second && self.run.has_like_electors();
         self.parts.key(state, alike)
     }
 

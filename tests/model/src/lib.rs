@@ -31,7 +31,6 @@ mod meaning;
 mod mutant;
 mod numbers;
 mod report;
-mod reservation;
 mod run;
 mod search;
 mod start;

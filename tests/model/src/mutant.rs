@@ -73,16 +73,6 @@ pub(super) enum Mutant {
     NoPassOver,
     /// Every candidate counts as having acked when it is first seen.
     NoPings,
-    /// A placeholder lasts for less than the term that it replaces.
-    ReserveBriefly,
-    /// A grant takes the place of a holder that cannot be asked to make room, and not a placeholder.
-    GrantInstead,
-    /// A placeholder is judged by its renewTime and the wall clock, which may be ahead.
-    ReservedByRenewTime,
-    /// A placeholder is written whatever the Lease says by then.
-    ReserveWithoutBase,
-    /// A placeholder carries no token, so that any client's release of it is believed.
-    ReserveWithoutToken,
     /// A process acquires a lease when its record has been seen for the fallback, whatever its duration.
     FallbackInstead,
     /// A missing Lease is created by a POST that names its author, which then believes.

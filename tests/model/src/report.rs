@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::acquisition::AcquisitionSystem;
 use super::election::ElectionSystem;
-use super::reservation::ReservationSystem;
 use super::run::{Expectation, Run};
 use super::search::{Search, SearchVerdict};
 use super::witness::Witnesses;
@@ -43,14 +42,9 @@ impl Run {
             self.expectation,
             Expectation::SafeAndLive(_) | Expectation::Trapped
         );
-        let found = match (self.reservation, self.acquisition) {
-            (Some(setup), _) => {
-                Search::new(ReservationSystem::new(self, setup)).run(LIMIT, seeks_goal)
-            }
-            (None, Some(setup)) => {
-                Search::new(AcquisitionSystem::new(self, setup)).run(LIMIT, seeks_goal)
-            }
-            (None, None) => Search::new(ElectionSystem::new(self)).run(LIMIT, seeks_goal),
+        let found = match self.acquisition {
+            Some(setup) => Search::new(AcquisitionSystem::new(self, setup)).run(LIMIT, seeks_goal),
+            None => Search::new(ElectionSystem::new(self)).run(LIMIT, seeks_goal),
         };
         let missing = match self.expectation {
             Expectation::Safe(wanted) | Expectation::SafeAndLive(wanted) => {
@@ -159,8 +153,8 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
         "<!-- Written by `{command}`. Do not edit. -->\n\n# The model check\n\n\
          Every state that the production step functions can reach in {} small worlds, {all} states in all. {} of these \
          states, in {} worlds, belong to the rules that ship, with candidates of ours; the others belong to variations \
-         of the rules, to holders of other kinds and to worlds with a broken rule. What is checked, \
-         what the words mean and what is left out: [How the rules are checked](README.md). \
+         of the rules and to worlds with a broken rule. What is checked, what the words mean and what is left out: \
+         [How the rules are checked](README.md). \
          A safe world must also meet its witnesses; a world with a broken rule must be found unsafe (or trapped: with \
          states from which no candidate can come to lead), with this very property violated; the column *breaks* names \
          the rule that is broken in it.\n\n\

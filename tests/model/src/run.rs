@@ -7,7 +7,6 @@ use elector_protocol::{CandidateTiming, ElectorTiming};
 use super::acquisition::AcquisitionSetup;
 use super::clocks::{ALL, Mix};
 use super::mutant::Mutant;
-use super::reservation::Reservation;
 use super::store::{Fence, Interference, Lax, Property};
 use super::timing::Timing;
 use super::witness::Witnesses;
@@ -63,8 +62,6 @@ pub struct Run {
     pub(super) lax: Lax,
     /// The rule that is broken on purpose.
     pub(super) mutant: Option<Mutant>,
-    /// Where holders are client-go's: which electors reserve, and how holders count (R3 d).
-    pub(super) reservation: Option<Reservation>,
     /// Where processes acquire leases themselves: how (R18).
     pub(super) acquisition: Option<AcquisitionSetup>,
     /// Whether it is the best candidate that must be within reach as a leader, or any.
@@ -129,7 +126,6 @@ impl Run {
     /// Whether it is of the rules as they ship, of our candidates, and of a server that keeps R2.
     pub(super) fn is_as_shipped(&self) -> bool {
         self.mutant.is_none()
-            && self.reservation.is_none()
             && self.acquisition.is_none_or(AcquisitionSetup::is_as_shipped)
             && self.lax == Lax::Nothing
             && self.fence != Fence::Term

@@ -3,12 +3,10 @@
 use std::hash::Hash;
 use std::rc::Rc;
 
-use elector_protocol::LeaseWrite;
-
 use super::elector::ElectorProcess;
 use super::intern::Interner;
 use super::run::Run;
-use super::store::{Landed, LeaseStore, Property};
+use super::store::{Landed, LeaseStore, Property, Side};
 
 /// The whole system at one moment, with candidates of the kind `C`. Every clock reads [`NOW`](super::numbers::NOW).
 #[derive(Clone)]
@@ -43,17 +41,12 @@ impl<C> SystemState<C> {
     }
 
     /// Tells every elector of a change of the Lease, each in its own time; the elector `but` has seen it already. A
-    /// write of an elector that no longer `lands` is dropped.
-    pub(super) fn deliver_lease(
-        &mut self,
-        run: &Run,
-        but: Option<usize>,
-        lands: impl Fn(&LeaseWrite, &LeaseStore) -> bool,
-    ) {
+    /// write on what was replaced is dead (R2).
+    pub(super) fn deliver_lease(&mut self, run: &Run, but: Option<usize>) {
         for (index, elector) in self.electors.iter_mut().enumerate() {
             let elector = Rc::make_mut(elector);
             let message = elector.message.take();
-            elector.message = message.filter(|write| lands(write, &self.store));
+            elector.message = message.filter(|write| self.store.may_accept(write, Side::Elector));
             if but != Some(index) {
                 elector.deliver(self.store.lease.clone(), run);
             }

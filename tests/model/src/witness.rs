@@ -8,7 +8,7 @@ use std::ops::{BitOr, BitOrAssign};
 pub(super) struct Witnesses(u32);
 
 /// In the order of their bits.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 14] = [
     "a candidate leads",
     "a crashed holder is replaced",
     "a holder is asked to make room",
@@ -16,8 +16,6 @@ const NAMES: [&str; 16] = [
     "a candidate leads after a deletion",
     "a process has two writes under way",
     "a signal leaves the record as it was",
-    "a lease is reserved",
-    "a reserved lease is granted",
     "the third candidate leads",
     "a holder believes while an elector lists the unheld record that it knew before",
     "a process acquires an expired lease",
@@ -46,27 +44,23 @@ impl Witnesses {
     pub(super) const TWO_MESSAGES: Self = Self(32);
     /// A preference is written or withdrawn, and every stop-watch runs on.
     pub(super) const SIGNALS: Self = Self(64);
-    /// A placeholder takes the place of a holder.
-    pub(super) const RESERVES: Self = Self(128);
-    /// A lease is granted that was reserved.
-    pub(super) const FOLLOWS: Self = Self(256);
     /// The third candidate leads.
-    pub(super) const THIRD: Self = Self(512);
+    pub(super) const THIRD: Self = Self(128);
     /// An elector lists, and finds an unproven record as it knew it, in a newer revision; a term that it missed goes
     /// on.
-    pub(super) const RECURS: Self = Self(1024);
+    pub(super) const RECURS: Self = Self(256);
 
     /// A process acquires a lease whose holder has not renewed it.
-    pub(super) const TAKES_EXPIRED: Self = Self(2048);
+    pub(super) const TAKES_EXPIRED: Self = Self(512);
     /// A process acquires a lease whose holder has let go.
-    pub(super) const TAKES_RELEASED: Self = Self(4096);
+    pub(super) const TAKES_RELEASED: Self = Self(1024);
     /// A process acquires a born or an emptied lease, after W or because nothing was there for as long.
-    pub(super) const TAKES_UNPROVEN: Self = Self(8192);
+    pub(super) const TAKES_UNPROVEN: Self = Self(2048);
     /// An electee accepts its grant while another process's acquisition may land.
-    pub(super) const BESIDE: Self = Self(16384);
+    pub(super) const BESIDE: Self = Self(4096);
 
     /// A lock is taken from a holder that still believes.
-    pub(super) const DISPLACES: Self = Self(32768);
+    pub(super) const DISPLACES: Self = Self(8192);
 
     /// These and those.
     pub(super) const fn and(self, other: Self) -> Self {

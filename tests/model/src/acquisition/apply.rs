@@ -273,6 +273,6 @@ impl AcquisitionState {
         for process in &mut self.candidates {
             Rc::make_mut(process).deliver(&self.store, run);
         }
-        self.deliver_lease(run, but, |write, store| store.accepts(write, Side::Elector));
+        self.deliver_lease(run, but);
     }
 }

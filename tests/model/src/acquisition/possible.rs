@@ -1,10 +1,7 @@
 //! Everything that can happen next in a system whose processes acquire leases themselves.
 
-use elector_protocol::LeaseWrite;
-
 use super::super::elector::ElectorRequest;
 use super::super::elector_transition::{ElectorTransition, of_elector};
-use super::super::store::Side;
 use super::process::{AcquiringMessage, ProcessWork};
 use super::system::{AcquisitionState, AcquisitionSystem};
 use super::transition::{AcquisitionTransition, ProcessTransition};
@@ -23,9 +20,8 @@ pub(super) fn possible(
     for index in 0..state.electors.len() {
         let transition = |by| AcquisitionTransition::Elector(index, by);
         let elector = &state.electors[index];
-        let requests = system.requests(index, elector, &state.store);
-        let lands = |write: &LeaseWrite| state.store.accepts(write, Side::Elector);
-        let mut next = of_elector(&system.run, elector, &requests, lands);
+        let requests = system.requests(elector, &state.store);
+        let mut next = of_elector(&system.run, elector, &requests, &state.store);
         if !system.kind.setup.electors_write {
             next.retain(|by| !writes(by));
         }

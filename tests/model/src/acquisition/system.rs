@@ -53,7 +53,7 @@ impl AcquisitionSystem {
             })
         };
         let timing = run.elector_timing();
-        let settings = || Settings {
+        let settings = Settings {
             timing: timing.clone(),
             ..Settings::default()
         };
@@ -61,7 +61,7 @@ impl AcquisitionSystem {
         canonical.waits = setup.longest_wait(longest).max(run.renew_deadline());
         canonical.usual = longest;
         Self {
-            steps: ElectorSteps::new([settings(), settings()]),
+            steps: ElectorSteps::new(settings),
             canonical,
             parts: Parts::new(),
             kind: AcquisitionKind {

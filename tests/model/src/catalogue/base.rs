@@ -33,7 +33,6 @@ pub(super) const BASE: Run = Run {
     fence: Fence::Base,
     lax: Lax::Nothing,
     mutant: None,
-    reservation: None,
     acquisition: None,
     best: false,
     full: Full::Same,

@@ -12,7 +12,7 @@ use super::super::elector_transition::ElectorTransition;
 use super::super::mutant::Mutant;
 use super::super::numbers::{FRESH, timestamp};
 use super::super::run::Run;
-use super::super::store::{Landed, LeaseStore, Side, names};
+use super::super::store::{Landed, LeaseStore, names};
 use super::super::witness::Witnesses;
 use super::candidate::{CandidateMessage, CandidateProcess};
 use super::system::{ElectionState, ElectionSystem};
@@ -314,9 +314,6 @@ impl ElectionState {
 
     /// Tells every elector of a change of the Lease; the elector `but` has seen it already.
     fn lease_changed(&mut self, run: &Run, but: Option<usize>) {
-        // A write on what was replaced is dead (R2).
-        self.deliver_lease(run, but, |write, store| {
-            store.may_accept(write, Side::Elector)
-        });
+        self.deliver_lease(run, but);
     }
 }

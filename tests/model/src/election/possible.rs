@@ -1,10 +1,7 @@
 //! Everything that can happen next in a system with candidates of ours.
 
-use elector_protocol::LeaseWrite;
-
 use super::super::elector_transition::of_elector;
 use super::super::mutant::Mutant;
-use super::super::store::Side;
 use super::candidate::{CandidateMessage, ModelWork};
 use super::system::{ElectionState, ElectionSystem};
 use super::transition::{CandidateTransition, ElectionTransition};
@@ -29,9 +26,8 @@ pub(in super::super) fn possible(
     for index in 0..state.electors.len() {
         let transition = |by| ElectionTransition::Elector(index, by);
         let elector = &state.electors[index];
-        let lands = |write: &LeaseWrite| state.store.may_accept(write, Side::Elector);
-        let requests = system.requests(index, elector, &state.store);
-        let next = of_elector(&system.run, elector, &requests, lands);
+        let requests = system.requests(elector, &state.store);
+        let next = of_elector(&system.run, elector, &requests, &state.store);
         transitions.extend(next.into_iter().map(transition));
     }
     transitions.extend(transitions_of_strangers(state));

@@ -45,12 +45,12 @@ impl ElectionSystem {
             })
         };
         let timing = run.elector_timing();
-        let settings = || Settings {
+        let settings = Settings {
             timing: timing.clone(),
             ..Settings::default()
         };
         Self {
-            steps: ElectorSteps::new([settings(), settings()]),
+            steps: ElectorSteps::new(settings),
             canonical: Canonical::new(run, timing),
             parts: Parts::new(),
             kind: ElectionKind {
