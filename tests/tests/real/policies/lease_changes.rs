@@ -119,22 +119,6 @@ pub(super) const ROWS: &[TableRow] = &[
     row("strategy", led, |o, _| {
         put(o, |object| note(object, "strategy", "a.example/b"))
     }),
-    row("reservation", led_by_client_go, |o, _| {
-        term(
-            o,
-            &format!("elector.dev:reserved-from:{HOLDER}"),
-            15,
-            Some(TRUE_TOKEN),
-        )
-    }),
-    row("reservation that is too short", led_by_client_go, |o, _| {
-        term(
-            o,
-            &format!("elector.dev:reserved-from:{HOLDER}"),
-            14,
-            Some(TRUE_TOKEN),
-        )
-    }),
     row("term that falls", led, |o, _| {
         renewal(o, |object| object["spec"]["leaseTransitions"] = json!(6))
     }),
@@ -241,16 +225,12 @@ fn granted() -> Option<Value> {
     })))
 }
 
-fn led_by_client_go() -> Option<Value> {
-    Some(lease(&json!({
-        "holderIdentity": HOLDER, "leaseDurationSeconds": 15, "leaseTransitions": 7,
-        "acquireTime": ACQUIRED, "renewTime": RENEWED,
-    })))
-}
-
 /// Led by the holder, which has accepted its term.
 pub(super) fn led() -> Option<Value> {
-    let mut lease = led_by_client_go()?;
+    let mut lease = lease(&json!({
+        "holderIdentity": HOLDER, "leaseDurationSeconds": 15, "leaseTransitions": 7,
+        "acquireTime": ACQUIRED, "renewTime": RENEWED,
+    }));
     token(&mut lease, "5");
     Some(lease)
 }
