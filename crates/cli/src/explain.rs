@@ -100,7 +100,6 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         timing,
         preference_field: objects.preference_field,
-        ..Settings::default()
     };
     let rows = report::rows(&objects, now, &settings);
     if let Some(lease) = args.lease.filter(|_| rows.is_empty()) {

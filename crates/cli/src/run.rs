@@ -88,7 +88,7 @@ struct ScopeArgs {
     retry_max: Duration,
 }
 
-/// Why `--reserve` is refused.
+/// The reason why `--reserve` is refused.
 const RESERVE_WENT: &str = "it went, since it served only client-go leaders where the gate CoordinatedLeaderElection is off; \
                             with the gate on they are asked to make room";
 /// Exit code for values that cannot be used, as clap has it for flags that cannot be read.

@@ -10,7 +10,7 @@ use elector_protocol::{Identity, LeaseKey, LeaseRecord, Occupancy, Term};
 pub struct LeadershipChange {
     /// The lease.
     pub lease: LeaseKey,
-    /// The holder now, `None` where there is none, and while the lease is reserved (R3 d).
+    /// The holder now, `None` where there is none.
     pub holder: Option<Identity>,
     /// The term, `spec.leaseTransitions`.
     pub term: Term,
@@ -38,15 +38,13 @@ pub enum ChangeCause {
     Acquired,
     /// Its holder released it.
     Released,
-    /// An elector reserved it from a holder that cannot be asked to yield (R3 d).
-    Reserved,
     /// Its holder was removed by a process that speaks no protocol.
     Removed,
     /// The Lease was deleted.
     Deleted,
 }
 
-/// A grant or a reservation that is being written, so that its reason is known when the record appears.
+/// A grant that is being written, so that its reason is known when the record appears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpectedGrant {
     pub(crate) to: Identity,
@@ -60,22 +58,21 @@ pub(crate) struct ExpectedGrant {
 impl LeadershipChange {
     /// What changed from one record of a lease to the next, `None` where the holder and its term are the same.
     ///
-    /// `ours` is the newest grant or reservation of our own.
+    /// `ours` is the newest grant of our own.
     pub(crate) fn between(
         lease: &LeaseKey,
         before: Option<&LeaseRecord>,
         after: Option<&LeaseRecord>,
         ours: Option<&ExpectedGrant>,
     ) -> Option<Self> {
-        let previous = before.and_then(leader).cloned();
-        let holder = after.and_then(leader).cloned();
+        let [previous, holder] = [before, after].map(|record| record?.holder.clone());
         let term = after.or(before).map(|record| record.term)?;
         let same_term = before.is_none_or(|record| record.term == term);
         if previous == holder && (holder.is_none() || same_term) {
             return None;
         }
-        let named = after.and_then(|record| record.holder.as_ref());
-        let granted = |grant: &&ExpectedGrant| named == Some(&grant.to) && term == grant.term;
+        let granted =
+            |grant: &&ExpectedGrant| holder.as_ref() == Some(&grant.to) && term == grant.term;
         let (cause, reason) = match (ours.filter(granted), before, after) {
             (Some(grant), _, _) => (grant.cause, grant.reason.clone()),
             (None, _, Some(after)) => told_by_records(before, after),
@@ -93,18 +90,15 @@ impl LeadershipChange {
 }
 
 impl ExpectedGrant {
-    /// What a decision writes, where it is a grant or a reservation.
+    /// What a decision writes, where it is a grant.
     pub(crate) fn of(decided: &Reason, record: &LeaseRecord) -> Option<Self> {
-        let cause = match decided {
-            Reason::Granted { vacancy, .. } => match vacancy {
-                Vacancy::Expired { .. } => ChangeCause::Expired,
-                Vacancy::NotAccepted { .. } => ChangeCause::NotAccepted,
-                Vacancy::Released | Vacancy::Unheld | Vacancy::Reserved { .. } => {
-                    ChangeCause::Elected
-                }
-            },
-            Reason::Reserved { .. } => ChangeCause::Reserved,
-            _ => return None,
+        let Reason::Granted { vacancy, .. } = decided else {
+            return None;
+        };
+        let cause = match vacancy {
+            Vacancy::Expired { .. } => ChangeCause::Expired,
+            Vacancy::NotAccepted { .. } => ChangeCause::NotAccepted,
+            Vacancy::Released | Vacancy::Unheld => ChangeCause::Elected,
         };
         Some(Self {
             to: record.holder.clone()?,
@@ -124,21 +118,9 @@ impl fmt::Display for LeadershipChange {
     }
 }
 
-/// The leader by a record; a placeholder does not lead.
-fn leader(record: &LeaseRecord) -> Option<&Identity> {
-    record
-        .holder
-        .as_ref()
-        .filter(|_| record.reserved_from().is_none())
-}
-
 /// The reason for a change that others made, as far as the two records tell it.
 fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> (ChangeCause, String) {
-    let previous = before.and_then(leader);
-    if let Some(from) = after.reserved_from() {
-        let reason = format!("another elector reserved it, since {from} cannot be asked to yield");
-        return (ChangeCause::Reserved, reason);
-    }
+    let previous = before.and_then(|record| record.holder.as_ref());
     let Some(holder) = &after.holder else {
         let who = previous.map_or("its holder", Identity::as_str);
         return match after.occupancy() {
@@ -173,7 +155,7 @@ fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> (Change
 mod tests {
     use std::time::Duration;
 
-    use elector_protocol::{LeaseSnapshot, ResourceVersion, Timestamp, Uid};
+    use elector_protocol::Timestamp;
 
     use super::*;
 
@@ -210,13 +192,6 @@ mod tests {
             ..a.clone()
         };
         let taken = renewed(&granted(&a, "b", 3), 4);
-        let snapshot = LeaseSnapshot {
-            uid: Uid::new("1"),
-            version: ResourceVersion(7),
-            record: a.clone(),
-            word: elector_protocol::OperatorWord::default(),
-        };
-        let reserved = snapshot.reserved(Duration::from_secs(15), at(3)).unwrap();
         let cases = [
             (
                 Some(&born),
@@ -254,20 +229,6 @@ mod tests {
                 Some(&a),
                 Some(renewed(&granted(&a, "a", 3), 4)),
                 Some((ChangeCause::Acquired, "a started another term")),
-            ),
-            (
-                Some(&a),
-                Some(reserved.clone()),
-                Some((
-                    ChangeCause::Reserved,
-                    "another elector reserved it, since a cannot be asked to yield",
-                )),
-            ),
-            (Some(&reserved), Some(reserved.released(at(4))), None),
-            (
-                Some(&reserved),
-                Some(granted(&reserved, "b", 20)),
-                Some((ChangeCause::Elected, "another elector granted it")),
             ),
             (
                 Some(&a),

@@ -28,7 +28,6 @@ mod open_lease;
 mod ping_round;
 mod preference;
 mod ranking;
-mod reservation;
 mod seen_preference;
 mod step;
 mod vacancy;

@@ -143,7 +143,6 @@ mod order;
 pub mod registration;
 mod rejection;
 mod renumber;
-mod reservation;
 mod resolution;
 mod spec;
 mod strategy;

@@ -245,7 +245,6 @@ impl<'r> LeaseChecker<'r> {
         let served = [
             LeaseChangeKind::GrantUnheld,
             LeaseChangeKind::GrantExpired,
-            LeaseChangeKind::Reserve,
             LeaseChangeKind::HandOff,
             LeaseChangeKind::Signal,
         ];

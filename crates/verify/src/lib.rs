@@ -17,6 +17,7 @@ mod history;
 mod leadership;
 mod limits;
 mod participants;
+mod placeholder;
 mod read;
 mod term_record;
 mod verdict;

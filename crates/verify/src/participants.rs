@@ -8,6 +8,7 @@ use elector_protocol::{LeaseKey, ResourceVersion};
 use crate::entry::EntryContent;
 use crate::history::History;
 use crate::limits::Limits;
+use crate::placeholder;
 
 /// What a check needs to know besides the history.
 #[derive(Clone, Debug, Default)]
@@ -117,12 +118,7 @@ impl Participants {
                     let Ok(record) = lease.record() else {
                         continue;
                     };
-                    // A placeholder is no holder.
-                    let holder = record
-                        .holder
-                        .as_ref()
-                        .filter(|_| record.reserved_from().is_none());
-                    let Some(holder) = holder else {
+                    let Some(holder) = placeholder::holder(&record) else {
                         continue;
                     };
                     if record.has_token() {

@@ -6,6 +6,7 @@ use elector_protocol::{LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, U
 
 use crate::entry::between;
 use crate::participants::Implementation;
+use crate::placeholder;
 
 /// One term: a holder under one number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,11 +103,7 @@ impl TermRecords {
         own: bool,
     ) {
         let record = &snapshot.record;
-        let Some(holder) = record
-            .holder
-            .as_ref()
-            .filter(|_| record.reserved_from().is_none())
-        else {
+        let Some(holder) = placeholder::holder(record) else {
             return;
         };
         let duration = record.duration().unwrap_or_default();

@@ -255,7 +255,7 @@ impl LeaseStore {
                     self.note(Property::ElecteeAcked);
                 }
             }
-            Ok(Move::Release | Move::Renew | Move::Signal | Move::Reserve) => {}
+            Ok(Move::Release | Move::Renew | Move::Signal) => {}
             Err(_) => self.note(Property::AllowedMove),
         }
         self.overwrite(|_| after.clone());

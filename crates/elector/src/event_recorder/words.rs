@@ -35,7 +35,6 @@ impl EventWords {
             ChangeCause::HandedOver => ("HandedOver", Normal),
             ChangeCause::Acquired => ("Acquired", Normal),
             ChangeCause::Released => ("Released", Normal),
-            ChangeCause::Reserved => ("Reserved", Normal),
             ChangeCause::Removed => ("Removed", Warning),
             ChangeCause::Deleted => ("Deleted", Warning),
         };

@@ -36,8 +36,6 @@ pub(super) enum LeadershipEnd {
     HandedOver,
     /// Its holder did not renew.
     Expired,
-    /// It was replaced by a placeholder (R3 d).
-    Reserved,
     /// Another process took the holder out of the record.
     Removed,
     /// The Lease was deleted.
@@ -170,7 +168,7 @@ impl LedTerm {
     fn of(lease: &ObservedLease, longest: Duration) -> Option<Self> {
         let record = &lease.snapshot.record;
         let holder = record.holder.as_ref()?;
-        if record.reserved_from().is_some() || record.is_unaccepted_grant() {
+        if record.is_unaccepted_grant() {
             return None;
         }
         Some(Self {
@@ -205,9 +203,6 @@ impl LedTerm {
         let Some(record) = record else {
             return LeadershipEnd::Deleted;
         };
-        if record.reserved_from().is_some() {
-            return LeadershipEnd::Reserved;
-        }
         match record.occupancy() {
             Occupancy::Held(holder) if self.preferred.as_ref() == Some(holder) => {
                 LeadershipEnd::HandedOver
@@ -229,7 +224,6 @@ impl LeadershipEnd {
             Self::Released => "released",
             Self::HandedOver => "handed_over",
             Self::Expired => "expired",
-            Self::Reserved => "reserved",
             Self::Removed => "removed",
             Self::Deleted => "deleted",
             Self::Taken => "taken",

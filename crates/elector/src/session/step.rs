@@ -54,7 +54,6 @@ impl StepRunner {
                 Carrier::Fields => PreferenceField::Kept,
                 Carrier::Annotations => PreferenceField::Dropped,
             },
-            ..Settings::default()
         };
         let result = catch_unwind(AssertUnwindSafe(|| {
             if *authority != Authority::Ours && is_for_builtin(election, now, wall, &settings) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use elector_protocol::{CandidateRecord, CandidateSpec};
 
-/// How many candidates of one lease are considered: the holder, the preferred one, the one that a reservation is from,
-/// and then the oldest objects. The others wait until there is a place.
+/// How many candidates of one lease are considered: the holder, the preferred one, and then the oldest objects. The
+/// others wait until there is a place.
 pub(crate) const LEASE_CANDIDATES: usize = 64;
 /// How many candidates of one namespace are kept, considered or waiting.
 pub(crate) const NAMESPACE_CANDIDATES: usize = 30_000;

@@ -153,8 +153,7 @@ impl LeaseEntry {
     }
 }
 
-/// The holder, the candidate that it is to make room for, the one that an operator prefers, and the one that the lease is
-/// reserved from.
+/// The holder, the candidate that it is to make room for, and the one that an operator prefers.
 fn named(lease: &LeaseSnapshot) -> Vec<Identity> {
     let record = &lease.record;
     let prefers = lease.word.prefer.as_deref();
@@ -163,11 +162,5 @@ fn named(lease: &LeaseSnapshot) -> Vec<Identity> {
         record.preferred_holder.as_ref(),
         prefers.map(|preference| &preference.candidate),
     ];
-    let reserved = record.reserved_from();
-    names
-        .into_iter()
-        .flatten()
-        .cloned()
-        .chain(reserved)
-        .collect()
+    names.into_iter().flatten().cloned().collect()
 }

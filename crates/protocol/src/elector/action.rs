@@ -21,8 +21,6 @@ pub enum Action {
     Prefer,
     /// The holder is no longer asked to make room.
     Withdraw,
-    /// The holder is replaced by a placeholder, since it cannot be asked to make room.
-    Reserve,
     /// The Lease is left to others.
     Leave,
 }
@@ -39,7 +37,6 @@ impl Decision {
             | Reason::HolderLate { .. }
             | Reason::AwaitAck(_)
             | Reason::NoAck(_)
-            | Reason::AwaitReserved { .. }
             | Reason::AwaitYield { .. }
             | Reason::BetterIsSilent { .. } => {
                 if self.has(|effect| matches!(effect, Effect::Ping { .. })) {
@@ -63,7 +60,6 @@ impl Decision {
             | Reason::HolderCannotYield { .. } => Action::None,
             Reason::Missing => Action::Create,
             Reason::Granted { .. } => Action::Grant,
-            Reason::Reserved { .. } => Action::Reserve,
             Reason::Preferred { .. } => Action::Prefer,
             Reason::Withdrawn { .. } => Action::Withdraw,
         }
@@ -87,7 +83,6 @@ impl Action {
             Self::Grant => "grant",
             Self::Prefer => "prefer",
             Self::Withdraw => "withdraw",
-            Self::Reserve => "reserve",
             Self::Leave => "leave",
         }
     }

@@ -22,8 +22,6 @@ pub enum Move {
     GrantUnheld,
     /// A held record was granted, which its expiry alone permits ([R3](crate::rules#r3) b, [R4](crate::rules#r4)).
     GrantExpired,
-    /// A placeholder took the place of a holder that cannot be asked to yield ([R3](crate::rules#r3) d).
-    Reserve,
     /// The holder wrote its successor ([R3](crate::rules#r3) c, [R12](crate::rules#r12)).
     HandOff,
     /// The holder let go ([R3](crate::rules#r3) c, [R12](crate::rules#r12)).
@@ -48,14 +46,6 @@ pub enum Violation {
         "a grant must start the next term with equal times, a duration and neither preference nor token (R5)"
     )]
     MalformedGrant,
-    /// A placeholder over anything but an accepted term without token, of the wrong form, or too short ([R3] d).
-    ///
-    /// [R3]: crate::rules#r3
-    #[error(
-        "a reservation must replace an accepted term of an unmarked holder by the next term, with a token and at \
-         least its duration (R3 d)"
-    )]
-    MalformedReservation,
     /// An elector changed more than the signal of a live term ([R7](crate::rules#r7)).
     #[error("an elector changed the record of a term (R7)")]
     TouchedTerm,
@@ -102,13 +92,6 @@ fn audit_elector(before: &LeaseRecord, after: &LeaseRecord) -> Result<Move, Viol
     }
     if after.holder.is_none() {
         return Err(Violation::TouchedTerm);
-    }
-    if let Some(from) = after.reserved_from() {
-        return if is_reservation(before, after, &from) {
-            Ok(Move::Reserve)
-        } else {
-            Err(Violation::MalformedReservation)
-        };
     }
     if !is_grant(before, after) {
         return Err(if before.term == after.term {
@@ -179,23 +162,6 @@ fn audit_candidate(
         return Err(Violation::MalformedRenewal);
     }
     Ok(Move::Renew)
-}
-
-/// Whether `after` keeps the lease from all candidates for as long as the holder of `before` may believe that it leads.
-/// That of a marked holder has a token, and it is asked to yield instead.
-fn is_reservation(before: &LeaseRecord, after: &LeaseRecord, from: &Identity) -> bool {
-    before.holder.as_ref() == Some(from)
-        && before.reserved_from().is_none()
-        && !before.is_unaccepted_grant()
-        && !before.has_token()
-        && after.term == before.term.next()
-        && after.acquire_time.is_some()
-        && after.acquire_time == after.renew_time
-        && after.renew_time != before.renew_time
-        && after.duration().is_some()
-        && after.duration() >= before.duration()
-        && after.preferred_holder.is_none()
-        && after.has_token()
 }
 
 /// Whether `after` begins the next term, with everything that a grant and an acquisition have in common.

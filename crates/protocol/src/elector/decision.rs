@@ -75,13 +75,6 @@ pub enum Vacancy {
         /// The accept window.
         after: Duration,
     },
-    /// A placeholder has stood for its whole duration ([R3](crate::rules#r3) d, [R4](crate::rules#r4)).
-    Reserved {
-        /// The holder that it replaced.
-        from: Identity,
-        /// The duration of the placeholder.
-        after: Duration,
-    },
 }
 
 /// Why a step decided as it did. `Display` is one line for the log and for `elector explain`.
@@ -140,26 +133,6 @@ pub enum Reason {
         holder: Identity,
         /// The better candidate.
         better: Identity,
-    },
-    /// A holder that cannot be asked to yield is replaced by a placeholder ([R3](crate::rules#r3) d).
-    Reserved {
-        /// The better candidate.
-        better: Identity,
-        /// The holder.
-        holder: Identity,
-        /// Why it is better, as a fragment that follows the candidate's name.
-        because: String,
-        /// How long the placeholder stands.
-        lasts: Duration,
-    },
-    /// A placeholder stands; the holder that it replaced may lead until it expires ([R3](crate::rules#r3) d).
-    AwaitReserved {
-        /// The holder that it replaced.
-        from: Identity,
-        /// The candidate that would be granted the lease.
-        next: Option<Identity>,
-        /// How much longer.
-        remaining: Duration,
     },
     /// Better candidates exist and do not answer.
     BetterIsSilent {

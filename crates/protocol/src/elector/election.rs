@@ -45,8 +45,6 @@ pub struct Settings {
     pub timing: ElectorTiming,
     /// Whether unmodified client-go holders can be asked to yield here.
     pub preference_field: PreferenceField,
-    /// Whether a lease may be reserved from a holder that cannot be asked to yield ([R3](crate::rules#r3) d). Off.
-    pub reserve: bool,
 }
 
 /// Whether the server keeps `spec.preferredHolder`, the only signal that unmodified client-go holders obey.

@@ -16,8 +16,8 @@ use crate::renumber::{Renumber, Renumbering};
 use crate::time::{Instant, Timestamp};
 use crate::timing::ElectorTiming;
 
-/// What one elector saw of the pre-emptions of a lease: hand-overs, releases and reservations for a better candidate,
-/// whichever elector asked for them.
+/// What one elector saw of the pre-emptions of a lease: hand-overs and releases for a better candidate, whichever elector
+/// asked for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct HoldBack {
     /// The newest pre-emption after which the lease was not accepted.
@@ -253,7 +253,7 @@ impl HoldBack {
         }
         // A stranger's emptying pre-empts no holder: it may lead on.
         let made_room = new.occupancy() != Occupancy::Unproven;
-        if leader(old).is_some() && made_room && (self.asked || new.reserved_from().is_some()) {
+        if leader(old).is_some() && made_room && self.asked {
             if self.preemptions.len() >= REMEMBERED_MAX {
                 self.preemptions.remove(0);
             }
@@ -398,8 +398,8 @@ impl FromStr for HoldBackCause {
 
 /// The holder that has accepted the term of this record.
 fn leader(record: &LeaseRecord) -> Option<&Identity> {
-    let accepted = !record.is_unaccepted_grant() && record.reserved_from().is_none();
-    record.holder.as_ref().filter(|_| accepted)
+    let holder = record.holder.as_ref();
+    holder.filter(|_| !record.is_unaccepted_grant())
 }
 
 #[cfg(test)]

@@ -34,7 +34,6 @@ impl OpenLease<'_> {
         match self.vacancy {
             Vacancy::Expired { .. } => WakeReason::Expiry,
             Vacancy::NotAccepted { .. } => WakeReason::AcceptWindow,
-            Vacancy::Reserved { .. } => WakeReason::Reservation,
             Vacancy::Released | Vacancy::Unheld => WakeReason::ProofOfAbsence,
         }
     }

@@ -82,16 +82,6 @@ impl<'a> Step<'a> {
         // A holder that wrote a token speaks the protocol, whether or not its candidate still has the annotation.
         let reads_annotation = incumbent.candidate.marked || record.has_token();
         if !reads_annotation && self.settings.preference_field == PreferenceField::Dropped {
-            if self.settings.reserve {
-                let allowed = match self.allowed(better, holder, contenders) {
-                    Ok(allowed) => allowed,
-                    Err(held_back) if preferred.is_none() => return held_back,
-                    Err(_) => Vec::new(),
-                };
-                if let Some(decided) = self.reserve(watched, contenders, &allowed) {
-                    return decided;
-                }
-            }
             if let Some(preferred) = preferred {
                 return self.withdraw(
                     watched,

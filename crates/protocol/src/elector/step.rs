@@ -144,43 +144,27 @@ impl<'a> Step<'a> {
             .duration()
             .unwrap_or_else(|| self.election.longest_lease(&self.settings.timing));
         let late_at = watched.since.after(duration * 2 / 3);
-        let expires_at = watched.expires_at(duration);
         let accepted = !record.is_unaccepted_grant();
-        let reserved_from = record.reserved_from();
         if self.now >= late_at {
             let (holder, after) = (holder.clone(), duration);
-            let replaced = reserved_from.as_ref();
-            let replaced = replaced.and_then(|from| self.election.candidates.get(from));
-            let vacancy = match reserved_from {
-                Some(from) => Vacancy::Reserved { from, after },
-                None if accepted => Vacancy::Expired { holder, after },
-                None => Vacancy::NotAccepted { holder, after },
+            let vacancy = match accepted {
+                true => Vacancy::Expired { holder, after },
+                false => Vacancy::NotAccepted { holder, after },
             };
             let open = OpenLease {
                 watched,
                 vacancy,
                 round: late_at,
-                ready_at: expires_at,
-                previous_holder: replaced
-                    .map(|seen| &seen.candidate.name)
-                    .or(record.holder.as_ref()),
+                ready_at: watched.expires_at(duration),
+                previous_holder: record.holder.as_ref(),
             };
             return self.elect(&open, contenders);
         }
-        let late = match &reserved_from {
-            Some(_) => WakeReason::ReservationLate,
-            None if accepted => WakeReason::HolderLate,
-            None => WakeReason::AcceptLate,
+        let late = match accepted {
+            true => WakeReason::HolderLate,
+            false => WakeReason::AcceptLate,
         };
         self.wake(late_at, late);
-        if let Some(from) = reserved_from {
-            let best = contenders.ranked.first();
-            return Reason::AwaitReserved {
-                from,
-                next: best.map(|best| best.candidate.name.clone()),
-                remaining: expires_at.since(self.now),
-            };
-        }
         if !accepted {
             let holder = holder.clone();
             return Reason::AwaitAccept { holder };

@@ -97,11 +97,6 @@ impl<'a> Step<'a> {
                         next: next(),
                     }
                 }
-                Vacancy::Reserved { from, .. } => Reason::AwaitReserved {
-                    from: from.clone(),
-                    next: next(),
-                    remaining,
-                },
                 Vacancy::Released | Vacancy::Unheld => Reason::AwaitProof { remaining },
             };
         }

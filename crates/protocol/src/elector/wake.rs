@@ -37,13 +37,6 @@ pub enum WakeReason {
     AcceptLate,
     /// The accept window of a grant ends ([R5](crate::rules#r5)).
     AcceptWindow,
-    /// Two thirds of a reservation are over, so that candidates are pinged ([R3] d, [R15]).
-    ///
-    /// [R3]: crate::rules#r3
-    /// [R15]: crate::rules#r15
-    ReservationLate,
-    /// A reservation ends ([R3](crate::rules#r3) d).
-    Reservation,
     /// An unheld record is old enough to prove that no former holder leads ([R6](crate::rules#r6)).
     ProofOfAbsence,
     /// A POST may be tried again, because the watch has not brought what it created.
@@ -111,8 +104,6 @@ impl fmt::Display for WakeReason {
             Self::Expiry => "the lease expires",
             Self::AcceptLate => "the accept is late",
             Self::AcceptWindow => "the accept window ends",
-            Self::ReservationLate => "the reservation ends soon",
-            Self::Reservation => "the reservation ends",
             Self::ProofOfAbsence => "no former holder can lead any more",
             Self::CreationUnseen => "the creation is tried again",
             Self::AckWindow => "an ack window ends",

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Actor, Move, Violation, audit};
 use elector_protocol::{
-    LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, StrategyName, Term, Timestamp, Token,
-    Uid,
+    LeaseRecord, Occupancy, ResourceVersion, StrategyName, Term, Timestamp, Token,
 };
 
 use crate::fixture::id;
@@ -203,58 +202,6 @@ fn a_release_has_one_form() {
     assert!(audit(&accepted(), &released, &Actor::Candidate(&other)).is_err());
 }
 
-/// (R3 d) What a placeholder may replace, and its form.
-#[test]
-fn a_placeholder_has_one_form() {
-    let before = LeaseRecord {
-        token: None,
-        token_term: None,
-        ..accepted()
-    };
-    let snapshot = |record: &LeaseRecord| LeaseSnapshot {
-        uid: Uid::new("u"),
-        version: ResourceVersion(9),
-        record: record.clone(),
-        word: elector_protocol::OperatorWord::default(),
-    };
-    let reserve = |record: &LeaseRecord| {
-        snapshot(record)
-            .reserved(Duration::from_secs(15), at(30))
-            .unwrap()
-    };
-    let after = reserve(&before);
-    assert_eq!(audit(&before, &after, &Actor::Elector), Ok(Move::Reserve));
-    let flaws: [Flaw; 8] = [
-        |record| (record.term, record.token_term) = (Term(3), Some(Term(3))),
-        |record| (record.term, record.token_term) = (Term(5), Some(Term(5))),
-        |record| (record.acquire_time, record.renew_time) = (None, None),
-        |record| record.acquire_time = Some(at(31)),
-        |record| (record.acquire_time, record.renew_time) = (Some(at(20)), Some(at(20))),
-        |record| record.duration_seconds = Some(14),
-        |record| record.preferred_holder = Some(id("next")),
-        |record| record.token = None,
-    ];
-    each_flaw_counts(&before, &after, &Actor::Elector, &flaws);
-    let endless = LeaseRecord {
-        duration_seconds: None,
-        ..before.clone()
-    };
-    let timeless: Flaw = |record| record.duration_seconds = None;
-    each_flaw_counts(&endless, &reserve(&endless), &Actor::Elector, &[timeless]);
-
-    let unaccepted = LeaseRecord {
-        acquire_time: Some(at(20)),
-        ..before.clone()
-    };
-    let tokened = accepted();
-    for wrong in [&unaccepted, &tokened, &after] {
-        assert_eq!(
-            audit(wrong, &reserve(wrong), &Actor::Elector),
-            Err(Violation::MalformedReservation)
-        );
-    }
-}
-
 /// (R5, R12) Grant and release change what they have to and keep the strategy; their renewTime always differs.
 #[test]
 fn a_grant_and_a_release_write_every_field() {
@@ -286,15 +233,6 @@ fn a_grant_and_a_release_write_every_field() {
         assert_eq!(record.acquire_time, again.next());
     }
     assert_eq!(accepted().preferring(None, None).strategy, grant_strategy());
-    let placeholder = LeaseSnapshot {
-        uid: Uid::new("u"),
-        version: ResourceVersion(9),
-        record: accepted(),
-        word: elector_protocol::OperatorWord::default(),
-    };
-    let placeholder = placeholder.reserved(Duration::ZERO, again).unwrap();
-    assert_eq!(placeholder.strategy, grant_strategy());
-    assert_eq!(placeholder.renew_time, again.next());
 }
 
 fn grant_strategy() -> Option<StrategyName> {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, PreferenceField, Reason};
-use elector_protocol::{CandidateSpec, LeaseRecord, StandDown};
+use elector_protocol::elector::{Action, Reason};
+use elector_protocol::{CandidateSpec, StandDown};
 
 use crate::fixture::{DAY, ElectionFixture, id, lease_write};
 
@@ -109,24 +109,6 @@ fn what_another_elector_prefers_again_stands_for_a_while() {
         assert_eq!(decision.action(), Action::Withdraw, "after {seconds}");
         fixture.apply(&decision);
     }
-}
-
-/// A holder that cannot be asked is not replaced either (R3 d).
-#[test]
-fn a_frozen_lease_is_not_reserved() {
-    let mut fixture = led();
-    fixture.settings.preference_field = PreferenceField::Dropped;
-    fixture.settings.reserve = true;
-    fixture.change("b", |candidate| candidate.marked = false);
-    fixture.lease(LeaseRecord {
-        token: None,
-        token_term: None,
-        ..fixture.record()
-    });
-    fixture.freeze(1.0);
-    assert!(matches!(fixture.step().reason, Reason::Frozen { .. }));
-    fixture.pass(1.0);
-    assert_eq!(fixture.step().action(), Action::Reserve);
 }
 
 /// Vacancies are filled, and by the best: a release and an expiry alike.

@@ -29,7 +29,7 @@ pub(crate) fn hand_over(fixture: &mut ElectionFixture, name: &str) {
 }
 
 /// The accept window of the present grant ends, and `b`, which acks, is granted the lease again and accepts.
-pub(crate) fn regrant(fixture: &mut ElectionFixture) {
+fn regrant(fixture: &mut ElectionFixture) {
     fixture.pass(5.0);
     fixture.ack("b");
     let decision = fixture.step();

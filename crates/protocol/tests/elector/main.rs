@@ -23,7 +23,6 @@ mod passed_over;
 mod ping_round;
 mod preempting;
 mod preferring;
-mod reserved;
 mod stand_down;
 mod stopwatch;
 mod strategies;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use elector_protocol::LeaseRecord;
-use elector_protocol::elector::{Action, HoldBackCause, NewsSource, PreferenceField};
+use elector_protocol::elector::{Action, HoldBackCause, NewsSource};
 
 use crate::fixture::{ElectionFixture, id};
-use crate::hold_back::{hand_over, held_back, led, live, regrant};
+use crate::hold_back::{hand_over, held_back, led, live};
 
 /// (R23) Three times in ten minutes leaders make room for candidates that accept, and no delay comes between.
 #[test]
@@ -178,44 +178,4 @@ fn terms_that_end_otherwise_are_no_pre_emptions() {
         let decision = fixture.step();
         assert_eq!(decision.action(), Action::Prefer, "{text}: {decision:?}");
     }
-}
-
-/// (R3 d, R23) A reservation is a pre-emption, and is held back like one.
-#[test]
-fn reservations_are_counted_and_held_back_like_preferences() {
-    let mut fixture = led();
-    fixture.settings.preference_field = PreferenceField::Dropped;
-    fixture.settings.reserve = true;
-    fixture.settings.timing.preemptions = 1;
-    let unmark = |fixture: &mut ElectionFixture| {
-        fixture.pass(1.0);
-        fixture.change("b", |candidate| candidate.marked = false);
-        let accepted = LeaseRecord {
-            token: None,
-            token_term: None,
-            renew_time: Some(fixture.wall().differing_from(fixture.record().renew_time)),
-            ..fixture.record()
-        };
-        fixture.lease(accepted);
-    };
-    unmark(&mut fixture);
-    let decision = fixture.step();
-    assert_eq!(decision.action(), Action::Reserve);
-    fixture.apply(&decision);
-    fixture.pass(15.0);
-    fixture.ack("a");
-    let decision = fixture.step();
-    assert_eq!(
-        fixture.apply(&decision).holder,
-        Some(id("a")),
-        "{decision:?}"
-    );
-    regrant(&mut fixture);
-    unmark(&mut fixture);
-    fixture.register("c", "1.1.0");
-    let held = held_back(&fixture);
-    assert!(
-        matches!(held, Some((_, left)) if (575..=600).contains(&left)),
-        "{held:?}"
-    );
 }

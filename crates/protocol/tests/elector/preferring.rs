@@ -181,31 +181,3 @@ fn a_preference_that_the_holder_cannot_see_is_withdrawn() {
         Some(None)
     );
 }
-
-/// (R3 d) A placeholder says by which strategy the lease was reserved.
-#[test]
-fn a_reservation_stamps_the_strategy_and_rounds_its_duration_up() {
-    let mut fixture = ElectionFixture::new();
-    fixture.settings.preference_field = PreferenceField::Dropped;
-    fixture.settings.reserve = true;
-    fixture.lead("b", "1.2.0");
-    fixture.change("b", |candidate| {
-        candidate.marked = false;
-        candidate.announced = Some(Duration::from_millis(25_001));
-    });
-    let accepted = LeaseRecord {
-        token: None,
-        token_term: None,
-        strategy: None,
-        ..fixture.record()
-    };
-    fixture.lease(accepted);
-    fixture.register("c", "1.1.0");
-    let decision = fixture.step();
-    assert_eq!(decision.action(), Action::Reserve);
-    let placeholder = fixture.apply(&decision);
-    assert_eq!(
-        (placeholder.strategy, placeholder.duration_seconds),
-        (Some(StrategyName::oldest_emulation_version()), Some(26))
-    );
-}

@@ -1,6 +1,6 @@
 //! What starts the stop-watch of a record anew, and what does not (R4).
 
-use elector_protocol::elector::NewsSource;
+use elector_protocol::elector::{NewsSource, Reason};
 use elector_protocol::{LeaseRecord, ResourceVersion, StrategyName, Term, Timestamp, Token};
 
 use crate::fixture::{ElectionFixture, id};
@@ -59,6 +59,25 @@ fn a_record_that_a_stranger_renews_is_never_free() {
         assert_eq!(crate::fixture::lease_write(&decision), None, "{decision:?}");
     }
     fixture.renew();
+    fixture.granted_after(15.0, "b");
+}
+
+/// (R4) Electors with the flag `--reserve`, which went, wrote such a placeholder over a holder that they could not ask.
+#[test]
+fn a_record_that_was_reserved_expires_like_any_other() {
+    let mut fixture = held();
+    let term = fixture.record().term.next();
+    fixture.lease(LeaseRecord {
+        holder: Some(id("elector.dev:reserved-from:a")),
+        term,
+        token_term: Some(term),
+        ..fixture.record()
+    });
+    let reason = fixture.step().reason;
+    assert!(
+        matches!(reason, Reason::HolderIsNoCandidate(_)),
+        "{reason:?}"
+    );
     fixture.granted_after(15.0, "b");
 }
 

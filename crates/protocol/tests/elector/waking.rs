@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Decision, NewsSource, PreferenceField, WakeAfter, WakeReason};
+use elector_protocol::elector::{Decision, NewsSource, WakeAfter, WakeReason};
 use elector_protocol::{CandidateSpec, LeaseRecord};
 
 use crate::fixture::{ElectionFixture, id};
@@ -64,23 +64,6 @@ fn a_grant_is_late_before_its_accept_window_ends() {
     let (left, why) = next_wake(&fixture);
     assert_eq!(why, WakeReason::AcceptWindow);
     assert!((late + left - 5.0).abs() < 1e-6, "{late} {left}");
-}
-
-#[test]
-fn a_reservation_is_late_before_it_ends() {
-    let mut fixture = ElectionFixture::new();
-    fixture.settings.preference_field = PreferenceField::Dropped;
-    fixture.settings.reserve = true;
-    fixture.register("b", "1.2.0");
-    fixture.change("b", |candidate| candidate.marked = false);
-    fixture.lease(held(&fixture, "b", 15));
-    fixture.register("c", "1.1.0");
-    let decision = fixture.step();
-    fixture.apply(&decision);
-    assert_eq!(next_wake(&fixture), (10.0, WakeReason::ReservationLate));
-    fixture.pass(13.0);
-    fixture.ack("c");
-    assert_eq!(next_wake(&fixture), (2.0, WakeReason::Reservation));
 }
 
 #[test]

@@ -82,8 +82,7 @@ pub(crate) fn records() -> impl Arbitrary<Value = LeaseRecord> {
     );
     let signals = (option::of(strategies()), option::of(identities()));
     let token = (option::of(0..9u64), option::of(0..4i32));
-    let placeholder = Identity::new("elector.dev:reserved-from:a").unwrap();
-    let holder = option::of(prop_oneof![6 => identities(), 1 => Just(placeholder)]);
+    let holder = option::of(identities());
     (holder, numbers, times, signals, token).prop_map(
         |(
             holder,

@@ -27,7 +27,7 @@ use proptest::option;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 use proptest::test_runner::TestCaseError;
 
-use crate::arbitrary::{ElectionEvent, candidates, events, identities, records};
+use crate::arbitrary::{ElectionEvent, candidates, events, identities};
 
 /// What the oracle remembers: when each fact that a write depends on was first seen.
 #[derive(Default)]
@@ -329,10 +329,6 @@ impl Oracle {
                 }
                 return Ok(());
             }
-            Ok(Move::Reserve) => {
-                self.check_reservation(now, before, after, settings, election)?;
-                return Ok(());
-            }
             Ok(Move::GrantExpired) => {
                 let least = before.duration().unwrap_or(longest);
                 prop_assert!(
@@ -365,57 +361,6 @@ impl Oracle {
         self.check_acked(now, electee, Some(round))
     }
 
-    /// R3 (d): only where the holder cannot be asked to yield, for as long as any process may lead, and for a strictly
-    /// better candidate, by the operator's preference or by version, that has just acked.
-    fn check_reservation(
-        &self,
-        now: Instant,
-        before: &LeaseRecord,
-        after: &LeaseRecord,
-        settings: &Settings,
-        election: &Election,
-    ) -> Result<(), TestCaseError> {
-        prop_assert!(settings.reserve && settings.preference_field == PreferenceField::Dropped);
-        prop_assert!(
-            after.duration()
-                >= before
-                    .duration()
-                    .max(Some(settings.timing.max_lease_duration))
-        );
-        let versions = |candidate: &CandidateRecord| {
-            let spec = candidate.offer().ok()?.clone();
-            // Without a renewal time of its own it cannot be elected.
-            candidate.renew?;
-            Some((spec.emulation?, spec.binary?))
-        };
-        let holder = election
-            .candidates()
-            .find(|candidate| before.holder.as_ref() == Some(&candidate.name));
-        let Some(holder) = holder else {
-            return Err(TestCaseError::fail("S11: no candidate holds the lease"));
-        };
-        prop_assert!(!holder.marked);
-        let word = election.lease().map(|known| &known.word);
-        let preferred = word.and_then(|word| word.preferred_for(operators::wall()));
-        let preferred = preferred.map(|(preferred, _)| preferred);
-        let is_preferred = |name: &Identity| preferred == Some(name);
-        let kept = is_preferred(&holder.name);
-        let holder = versions(holder).filter(|(emulation, _)| !emulation.is_zero());
-        let reason = |candidate: &&CandidateRecord| {
-            let Some(own) = versions(candidate) else {
-                return false;
-            };
-            let fresh = self.check_acked(now, &candidate.name, None);
-            let by_version = holder.as_ref().is_none_or(|holder| own < *holder && !kept);
-            fresh.is_ok() && (by_version || is_preferred(&candidate.name))
-        };
-        prop_assert!(
-            election.candidates().any(|candidate| reason(&candidate)),
-            "R15, R16"
-        );
-        Ok(())
-    }
-
     /// R15: it acked less than 5 s ago, or in a revision later than a ping of a round that has gone on for so long.
     fn check_acked(
         &self,
@@ -440,27 +385,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_write_is_one_that_the_rules_allow(history in vec(events(), 1..40), dropped in any::<bool>(), reserve in any::<bool>()) {
+    fn every_write_is_one_that_the_rules_allow(history in vec(events(), 1..40), dropped in any::<bool>()) {
         let preference_field = if dropped { PreferenceField::Dropped } else { PreferenceField::Kept };
-        drive(history, &Settings { preference_field, reserve, ..Settings::default() })?;
-    }
-
-    #[test]
-    fn every_write_is_one_that_the_rules_allow_where_holders_cannot_be_asked_to_yield(
-        record in records(),
-        list in vec(candidates(), 2..4),
-        history in vec(events(), 0..20),
-    ) {
-        let names = ["a", "b", "c"].map(|name| Identity::new(name).unwrap());
-        let record = LeaseRecord { holder: Some(names[0].clone()), ..record };
-        let mut before = vec![ElectionEvent::Lease { uid: 0, record, news: NewsSource::List }];
-        for (name, candidate) in names.into_iter().zip(list) {
-            let candidate = CandidateRecord { name, marked: false, ..candidate };
-            before.push(ElectionEvent::Candidate { candidate, news: NewsSource::Watch });
-        }
-        before.extend(history);
-        let settings = Settings { preference_field: PreferenceField::Dropped, reserve: true, ..Settings::default() };
-        drive(before, &settings)?;
+        drive(history, &Settings { preference_field, ..Settings::default() })?;
     }
 
     #[test]

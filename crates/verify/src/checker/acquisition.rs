@@ -31,10 +31,7 @@ impl<'a> AcquisitionCheck<'a> {
         before: &'a LeaseRecord,
         after: &'a LeaseRecord,
     ) -> Option<Self> {
-        let holder = after
-            .holder
-            .as_ref()
-            .filter(|_| after.reserved_from().is_none())?;
+        let holder = after.holder.as_ref()?;
         let begins = (&before.holder, before.term) != (&after.holder, after.term);
         // An elector that counts no terms leaves the token of an earlier holder in place.
         let signs = after.has_token() || after.token.is_some() && after.token != before.token;

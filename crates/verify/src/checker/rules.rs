@@ -12,6 +12,7 @@ use super::broken_rule::BrokenRule;
 use super::memory::{LastRevision, Memory};
 use super::term_start::TermStart;
 use crate::participants::{Implementation, LeasePurpose, Participants};
+use crate::placeholder::is_reservation;
 use crate::verdict::{Invariant, LeaseChangeKind};
 
 /// What is known when a revision is held against the rules.
@@ -46,6 +47,9 @@ impl Rules<'_> {
             };
         }
         self.one_holder(before, after)?;
+        if is_reservation(before, after) {
+            return Ok(LeaseChangeKind::Reserve);
+        }
         if let Some(acquisition) = AcquisitionCheck::of(last.snapshot.version, before, after) {
             acquisition.form(lease)?;
             acquisition.carries_over(last.lease, lease)?;
@@ -92,7 +96,7 @@ impl Rules<'_> {
             }
             // An acquisition is judged before, with the version that it replaced.
             Move::AcquireUnheld | Move::AcquireExpired => {}
-            Move::Reserve | Move::Release | Move::Renew => {}
+            Move::Release | Move::Renew => {}
         }
         Ok(kind(made))
     }
@@ -299,9 +303,7 @@ fn actor<'r>(before: &'r LeaseRecord, after: &LeaseRecord) -> Actor<'r> {
 /// The invariant that a violation of the rules of writing breaks.
 fn broken(violation: &Violation) -> Invariant {
     match violation {
-        Violation::MalformedGrant
-        | Violation::MalformedReservation
-        | Violation::MalformedAcquisition => Invariant::S3,
+        Violation::MalformedGrant | Violation::MalformedAcquisition => Invariant::S3,
         Violation::TouchedTerm | Violation::MalformedRenewal => Invariant::S4,
         Violation::MalformedAccept => Invariant::S5,
         Violation::NotItsOwn | Violation::MalformedRelease => Invariant::S6,
@@ -312,7 +314,6 @@ fn kind(made: Move) -> LeaseChangeKind {
     match made {
         Move::GrantUnheld => LeaseChangeKind::GrantUnheld,
         Move::GrantExpired => LeaseChangeKind::GrantExpired,
-        Move::Reserve => LeaseChangeKind::Reserve,
         Move::HandOff => LeaseChangeKind::HandOff,
         Move::Release => LeaseChangeKind::Release,
         Move::AcquireUnheld => LeaseChangeKind::AcquireUnheld,

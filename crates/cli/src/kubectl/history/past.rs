@@ -57,7 +57,7 @@ const LED: &[&str] = &[
     "HandedOver",
     "Acquired",
 ];
-const LEADERLESS: &[&str] = &["Released", "Reserved", "Removed", "Deleted"];
+const LEADERLESS: &[&str] = &["Released", "Removed", "Deleted"];
 
 // === impl LeasePast ===
 

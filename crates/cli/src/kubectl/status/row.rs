@@ -164,8 +164,7 @@ impl StatusRow {
 /// The candidate that leads after this holder, as far as that is decided.
 fn next<'a>(told: &'a Explanation, holder: Option<&Identity>) -> Option<&'a Identity> {
     let named = match &told.reason {
-        Reason::HolderLate { next, .. } | Reason::AwaitReserved { next, .. } => next.as_ref(),
-        Reason::Reserved { better, .. } => Some(better),
+        Reason::HolderLate { next, .. } => next.as_ref(),
         // The action is a grant.
         _ => told.holder.as_ref().filter(|next| Some(*next) != holder),
     };
@@ -179,10 +178,7 @@ fn is_led(record: &LeaseRecord, now: Timestamp) -> bool {
     };
     let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     let ends = renewed.as_micros().saturating_add(micros);
-    record.holder.is_some()
-        && record.reserved_from().is_none()
-        && !record.is_unaccepted_grant()
-        && now.as_micros() < ends
+    record.holder.is_some() && !record.is_unaccepted_grant() && now.as_micros() < ends
 }
 
 /// Since when a lease without a leader has none: since its record ended, otherwise since it was last written, otherwise

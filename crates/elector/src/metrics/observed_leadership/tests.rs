@@ -182,8 +182,4 @@ fn what_other_processes_do_is_told_apart() {
     lease.watch.observe_absence(lease.now, NewsSource::Watch);
     assert_eq!(lease.leadership.follow(lease.now, None, DURATION), None);
     assert_eq!(lease.acquire("d"), change(LeadershipEnd::Deleted, None));
-    let reserved = lease.snapshot().reserved(DURATION, lease.wall());
-    assert_eq!(lease.show(reserved.unwrap()), None);
-    lease.grant("e");
-    assert_eq!(lease.accept(), change(LeadershipEnd::Reserved, None));
 }

@@ -119,10 +119,6 @@ fn holder_and_preferred_are_considered_however_young_they_are() {
     );
     world.lease(lease("l", 2002, held("c00001", 3)));
     assert_eq!(world.names("l"), named(0..64));
-    let placeholder = held("elector.dev:reserved-from:c00092", 4);
-    world.lease(lease("l", 2003, placeholder));
-    let named_by_lease = vec!["c00092".to_owned()];
-    assert_eq!(world.names("l"), [named(0..63), named_by_lease].concat());
 }
 
 /// (R16) An operator means that one, however many came before it.

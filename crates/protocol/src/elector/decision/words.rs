@@ -25,13 +25,6 @@ impl fmt::Display for Vacancy {
                     after.as_secs()
                 )
             }
-            Self::Reserved { from, after } => {
-                write!(
-                    f,
-                    "the lease was reserved for {}s, and {from} cannot lead any more",
-                    after.as_secs()
-                )
-            }
         }
     }
 }
@@ -87,32 +80,6 @@ impl fmt::Display for Reason {
                 "{better} is better, but {holder} cannot be asked to yield: the server drops spec.preferredHolder \
                  and {holder} does not read the annotation"
             ),
-            Self::Reserved {
-                better,
-                holder,
-                because,
-                lasts,
-            } => write!(
-                f,
-                "{holder} cannot be asked to yield, so the lease is reserved for {}s, until it must have stopped: \
-                 {better} {because}",
-                lasts.as_secs()
-            ),
-            Self::AwaitReserved {
-                from,
-                next,
-                remaining,
-            } => {
-                f.write_str("reserved")?;
-                if let Some(next) = next {
-                    write!(f, " for {next}")?;
-                }
-                write!(
-                    f,
-                    ": {from} could not be asked to yield; grant in {:.1}s",
-                    remaining.as_secs_f64()
-                )
-            }
             Self::BetterIsSilent { holder, silent } => {
                 write!(
                     f,

@@ -11,7 +11,7 @@ use super::histories::{
 };
 use crate::{
     Beginning, EventKind, History, HistoryEntry, Invariant, LeaseChangeKind, LeaseVerdict,
-    Participants, RecordedEnd, verify,
+    Participants, RecordedEnd, TermRecord, verify,
 };
 
 fn lease_verdict_of(history: &History, participants: &Participants) -> LeaseVerdict {
@@ -96,23 +96,38 @@ fn a_grant_that_is_not_accepted_is_no_leadership() {
     assert_eq!(lease_verdict.breaches, []);
 }
 
+/// Electors with the flag `--reserve`, which went, wrote such a placeholder over a holder of client-go's.
 #[test]
-fn a_placeholder_holds_no_term() {
-    let reserved = held("elector.dev:reserved-from:go", 2, 15, 4.0, 4.0);
-    let history = [
-        candidate(0.0, 2, "go", 0.0),
-        lease(0.1, 10, &json!({"holderIdentity": ""}), None),
-        lease(0.2, 11, &held("go", 1, 5, 0.2, 0.2), None),
-        lease(1.3, 12, &held("go", 1, 15, 0.2, 1.3), None),
-        lease(4.0, 13, &reserved, Some((12, 2))),
-    ];
-    let lease_verdict = verdict(&history).leases[&key()].clone();
+fn a_lease_that_was_reserved_is_judged_like_one_that_expires() {
+    let judged = |duration, granted| {
+        let reserved = held("elector.dev:reserved-from:go", 2, duration, 4.0, 4.0);
+        verdict(&[
+            candidate(0.0, 2, "go", 0.0),
+            candidate(0.0, 3, "a", 0.0),
+            lease(0.1, 10, &json!({"holderIdentity": ""}), None),
+            lease(0.2, 11, &held("go", 1, 5, 0.2, 0.2), None),
+            lease(1.3, 12, &held("go", 1, 15, 0.2, 1.3), None),
+            lease(4.0, 13, &reserved, Some((12, 2))),
+            candidate(granted - 1.0, 14, "a", granted - 1.0),
+            lease(granted, 15, &held("a", 3, 5, granted, granted), None),
+        ])
+        .leases[&key()]
+            .clone()
+    };
+    let lease_verdict = judged(15, 19.0);
     assert_eq!(lease_verdict.breaches, []);
     assert_eq!(lease_verdict.extent.changes[&LeaseChangeKind::Reserve], 1);
+    let ends = |term: &TermRecord| (term.holder.clone(), term.end.clone());
     assert_eq!(
-        (lease_verdict.terms.len(), &lease_verdict.terms[0].end),
-        (1, &RecordedEnd::Replaced)
+        lease_verdict.terms.iter().map(ends).collect::<Vec<_>>(),
+        [
+            ("go".to_owned(), RecordedEnd::Replaced),
+            ("a".to_owned(), RecordedEnd::Lasts)
+        ]
     );
+    for (duration, granted) in [(14, 19.0), (15, 17.0)] {
+        assert_eq!(judged(duration, granted).breaches.len(), 1);
+    }
 }
 
 #[test]
