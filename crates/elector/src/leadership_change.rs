@@ -3,7 +3,7 @@
 use std::fmt;
 
 use elector_protocol::elector::{Reason, Vacancy};
-use elector_protocol::{Identity, LeaseKey, LeaseRecord, Occupancy, Term};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, Term, Transition};
 
 /// A lease changed hands; this elector or any other process wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,18 +65,14 @@ impl LeadershipChange {
         after: Option<&LeaseRecord>,
         ours: Option<&ExpectedGrant>,
     ) -> Option<Self> {
+        let transition = Transition::between(before, after).filter(|it| it.changes_hands())?;
         let [previous, holder] = [before, after].map(|record| record?.holder.clone());
         let term = after.or(before).map(|record| record.term)?;
-        let same_term = before.is_none_or(|record| record.term == term);
-        if previous == holder && (holder.is_none() || same_term) {
-            return None;
-        }
         let granted =
             |grant: &&ExpectedGrant| holder.as_ref() == Some(&grant.to) && term == grant.term;
-        let (cause, reason) = match (ours.filter(granted), before, after) {
-            (Some(grant), _, _) => (grant.cause, grant.reason.clone()),
-            (None, _, Some(after)) => told_by_records(before, after),
-            (None, _, None) => (ChangeCause::Deleted, "the lease was deleted".to_owned()),
+        let (cause, reason) = match ours.filter(granted) {
+            Some(grant) => (grant.cause, grant.reason.clone()),
+            None => reason_of(transition, previous.as_ref(), holder.as_ref()),
         };
         Some(Self {
             lease: lease.clone(),
@@ -118,36 +114,30 @@ impl fmt::Display for LeadershipChange {
     }
 }
 
-/// The reason for a change that others made, as far as the two records tell it.
-fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> (ChangeCause, String) {
-    let previous = before.and_then(|record| record.holder.as_ref());
-    let Some(holder) = &after.holder else {
-        let who = previous.map_or("its holder", Identity::as_str);
-        return match after.occupancy() {
-            Occupancy::Released => (ChangeCause::Released, format!("{who} released it")),
-            Occupancy::Held(_) | Occupancy::Unproven => (
-                ChangeCause::Removed,
-                format!("{who} was removed by somebody else"),
-            ),
-        };
-    };
-    let handed_over = before.is_some_and(|record| {
-        record.preferred_holder.as_ref() == Some(holder) && record.term.next() == after.term
-    });
-    match previous {
-        Some(previous) if handed_over && after.is_unaccepted_grant() => {
-            (ChangeCause::HandedOver, format!("{previous} handed over"))
+/// The reason for a change that others made.
+fn reason_of(
+    transition: Transition,
+    previous: Option<&Identity>,
+    holder: Option<&Identity>,
+) -> (ChangeCause, String) {
+    let name = |of: Option<&Identity>| of.map_or("its holder", Identity::as_str).to_owned();
+    match transition {
+        Transition::Released => (ChangeCause::Released, name(previous) + " released it"),
+        Transition::Removed => {
+            let reason = name(previous) + " was removed by somebody else";
+            (ChangeCause::Removed, reason)
         }
-        // The built-in controller leaves no acquireTime in what it grants; a candidate that takes a lease itself writes one.
-        _ if after.is_unaccepted_grant() || after.acquire_time.is_none() => (
-            ChangeCause::Elected,
-            "another elector granted it".to_owned(),
-        ),
-        Some(previous) if previous == holder => (
+        Transition::Deleted => (ChangeCause::Deleted, "the lease was deleted".to_owned()),
+        Transition::HandedOver => (ChangeCause::HandedOver, name(previous) + " handed over"),
+        Transition::Acquired if previous == holder => (
             ChangeCause::Acquired,
-            format!("{holder} started another term"),
+            name(holder) + " started another term",
         ),
-        _ => (ChangeCause::Acquired, format!("{holder} took it")),
+        Transition::Acquired => (ChangeCause::Acquired, name(holder) + " took it"),
+        Transition::Granted | Transition::Renewed | Transition::Signalled => {
+            let reason = "another elector granted it".to_owned();
+            (ChangeCause::Elected, reason)
+        }
     }
 }
 
@@ -179,83 +169,64 @@ mod tests {
     }
 
     #[test]
-    fn each_change_of_holder_has_its_reason() {
-        let born = LeaseRecord::born(None);
-        let a = renewed(&granted(&born, "a", 1), 2);
-        let yielding = a.preferring(Some(id("b")), None);
-        let blanked = LeaseRecord {
-            holder: None,
-            ..a.clone()
-        };
-        let without_time = LeaseRecord {
-            acquire_time: None,
-            ..a.clone()
-        };
-        let taken = renewed(&granted(&a, "b", 3), 4);
-        let cases = [
+    fn each_transition_has_its_cause_and_its_reason() {
+        let (a, b) = (id("a"), id("b"));
+        for (transition, holder, cause, reason) in [
             (
-                Some(&born),
-                Some(granted(&born, "a", 1)),
-                Some((ChangeCause::Elected, "another elector granted it")),
-            ),
-            (Some(&a), Some(renewed(&a, 3)), None),
-            (Some(&a), Some(yielding.clone()), None),
-            (
-                Some(&yielding),
-                Some(granted(&yielding, "b", 3)),
-                Some((ChangeCause::HandedOver, "a handed over")),
+                Transition::Granted,
+                Some(&b),
+                ChangeCause::Elected,
+                "another elector granted it",
             ),
             (
+                Transition::HandedOver,
+                Some(&b),
+                ChangeCause::HandedOver,
+                "a handed over",
+            ),
+            (
+                Transition::Acquired,
+                Some(&b),
+                ChangeCause::Acquired,
+                "b took it",
+            ),
+            (
+                Transition::Acquired,
                 Some(&a),
-                Some(a.released(at(3))),
-                Some((ChangeCause::Released, "a released it")),
+                ChangeCause::Acquired,
+                "a started another term",
             ),
             (
-                Some(&a),
-                Some(blanked),
-                Some((ChangeCause::Removed, "a was removed by somebody else")),
-            ),
-            (
-                Some(&a),
-                Some(taken),
-                Some((ChangeCause::Acquired, "b took it")),
-            ),
-            (
-                Some(&a),
-                Some(granted(&a, "a", 3)),
-                Some((ChangeCause::Elected, "another elector granted it")),
-            ),
-            (
-                Some(&a),
-                Some(renewed(&granted(&a, "a", 3), 4)),
-                Some((ChangeCause::Acquired, "a started another term")),
-            ),
-            (
-                Some(&a),
+                Transition::Released,
                 None,
-                Some((ChangeCause::Deleted, "the lease was deleted")),
-            ),
-            (Some(&born), None, None),
-            (None, Some(born.clone()), None),
-            (
-                None,
-                Some(a.clone()),
-                Some((ChangeCause::Acquired, "a took it")),
+                ChangeCause::Released,
+                "a released it",
             ),
             (
+                Transition::Removed,
                 None,
-                Some(without_time),
-                Some((ChangeCause::Elected, "another elector granted it")),
+                ChangeCause::Removed,
+                "a was removed by somebody else",
             ),
-        ];
-        for (before, after, reason) in cases {
-            let change =
-                LeadershipChange::between(&LeaseKey::new("ns", "l"), before, after.as_ref(), None);
-            let told = |change: &'_ LeadershipChange| (change.cause, change.reason.clone());
-            assert_eq!(
-                change.as_ref().map(told),
-                reason.map(|(cause, text)| (cause, text.to_owned()))
-            );
+            (
+                Transition::Deleted,
+                None,
+                ChangeCause::Deleted,
+                "the lease was deleted",
+            ),
+        ] {
+            let reported = reason_of(transition, Some(&a), holder);
+            assert_eq!(reported, (cause, reason.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_renewal_and_a_preference_are_no_change_of_leadership() {
+        let led = renewed(&granted(&LeaseRecord::born(None), "a", 1), 2);
+        for after in [renewed(&led, 3), led.preferring(Some(id("b")), None)] {
+            let key = LeaseKey::new("ns", "l");
+            let change = LeadershipChange::between(&key, Some(&led), Some(&after), None);
+            assert_eq!(change, None);
         }
     }
 

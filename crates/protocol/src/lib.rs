@@ -149,6 +149,7 @@ mod strategy;
 mod time;
 mod timing;
 mod tracked;
+mod transition;
 mod version;
 
 #[doc = include_str!("../rules.md")]
@@ -171,4 +172,5 @@ pub use strategy::{
 };
 pub use time::{Instant, Moment, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};
+pub use transition::Transition;
 pub use version::{Version, VersionError};

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use elector_api::Lease;
 use elector_apiserver::{ChangeKind, ObjectChange};
+use elector_protocol::Transition;
 use serde_json::Value;
 
 /// A name for each change. A Lease that is created, or changed while it has no holder, has none.
@@ -26,30 +28,21 @@ pub(crate) fn named(changes: Vec<ObjectChange>) -> Vec<String> {
 }
 
 fn of_lease(kind: ChangeKind, old: Option<&Value>, new: &Value) -> Option<String> {
-    let spec = |object: &Value, field: &str| object["spec"][field].clone();
-    let holder = |object: &Value| {
-        spec(object, "holderIdentity")
-            .as_str()
-            .unwrap_or("")
-            .to_owned()
+    let record = |object: &Value| Some(Lease::from_value(object.clone()).snapshot().ok()?.record);
+    let after = match kind {
+        ChangeKind::Deleted => return Some("delete lease".to_owned()),
+        ChangeKind::Added => return None,
+        ChangeKind::Modified => record(new)?,
     };
-    let term = |object: &Value| spec(object, "leaseTransitions").as_i64().unwrap_or(0);
-    let old = match (kind, old) {
-        (ChangeKind::Deleted, _) => return Some("delete lease".to_owned()),
-        (ChangeKind::Added, _) | (_, None) => return None,
-        (ChangeKind::Modified, Some(old)) => old,
-    };
-    if holder(new).is_empty() {
-        return (!holder(old).is_empty()).then(|| "release".to_owned());
-    }
-    Some(if term(old) != term(new) {
-        format!("grant {}", holder(new))
-    } else if spec(old, "renewTime") == spec(new, "renewTime") {
-        "prefer".to_owned()
-    } else if spec(old, "acquireTime") == spec(old, "renewTime") {
-        "accept".to_owned()
-    } else {
-        "renew".to_owned()
+    let before = record(old?)?;
+    Some(match Transition::between(Some(&before), Some(&after))? {
+        Transition::Granted | Transition::HandedOver | Transition::Acquired => {
+            format!("grant {}", after.holder?)
+        }
+        Transition::Signalled => "prefer".to_owned(),
+        Transition::Renewed if before.acquire_time == before.renew_time => "accept".to_owned(),
+        Transition::Renewed => "renew".to_owned(),
+        Transition::Released | Transition::Removed | Transition::Deleted => "release".to_owned(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::{Identity, Instant, LeaseRecord, ObservedLease, Occupancy, Term};
+use elector_protocol::{Identity, Instant, LeaseRecord, ObservedLease, Transition};
 
 /// Whether a lease is led, and since when it is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +19,8 @@ pub(super) enum ObservedLeadership {
 /// A term that has been accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LedTerm {
-    pub(super) holder: Identity,
-    term: Term,
-    preferred: Option<Identity>,
-    /// When its newest record was first seen.
+    record: LeaseRecord,
+    /// When that was first seen.
     seen: Instant,
     expires_at: Instant,
 }
@@ -147,7 +145,7 @@ impl ObservedLeadership {
     /// The leader.
     pub(super) const fn leader(&self) -> Option<&Identity> {
         match self {
-            Self::Led(term) => Some(&term.holder),
+            Self::Led(term) => term.holder(),
             Self::Leaderless { .. } => None,
         }
     }
@@ -167,28 +165,27 @@ impl LedTerm {
     /// The term of a record that a holder has accepted.
     fn of(lease: &ObservedLease, longest: Duration) -> Option<Self> {
         let record = &lease.snapshot.record;
-        let holder = record.holder.as_ref()?;
-        if record.is_unaccepted_grant() {
-            return None;
-        }
-        Some(Self {
-            holder: holder.clone(),
-            term: record.term,
-            preferred: record.preferred_holder.clone(),
+        let led = record.holder.is_some() && !record.is_unaccepted_grant();
+        led.then(|| Self {
+            record: record.clone(),
             seen: lease.since,
             expires_at: lease.expires_at(longest),
         })
     }
 
+    pub(super) const fn holder(&self) -> Option<&Identity> {
+        self.record.holder.as_ref()
+    }
+
     fn is(&self, other: &Self) -> bool {
-        (&self.holder, self.term) == (&other.holder, other.term)
+        (self.holder(), self.record.term) == (other.holder(), other.record.term)
     }
 
     /// A term that followed without a record between the two that names no leader.
     fn replaced_by(&self, now: Instant, next: &Self) -> LeaderChange {
-        let (reason, took) = if self.preferred.as_ref() == Some(&next.holder) {
+        let (reason, took) = if self.record.preferred_holder == next.record.holder {
             (LeadershipEnd::HandedOver, Some(Duration::ZERO))
-        } else if self.holder == next.holder {
+        } else if self.holder() == next.holder() {
             (LeadershipEnd::Restarted, None)
         } else if now.after(TOLERANCE) >= self.expires_at {
             (LeadershipEnd::Expired, Some(now.since(self.seen)))
@@ -198,19 +195,15 @@ impl LedTerm {
         LeaderChange { reason, took }
     }
 
-    /// How a record that names no leader ended this term.
+    /// The end of this term by a record that names no leader.
     fn ended_by(&self, record: Option<&LeaseRecord>) -> LeadershipEnd {
-        let Some(record) = record else {
-            return LeadershipEnd::Deleted;
-        };
-        match record.occupancy() {
-            Occupancy::Held(holder) if self.preferred.as_ref() == Some(holder) => {
-                LeadershipEnd::HandedOver
-            }
+        match Transition::between(Some(&self.record), record) {
+            Some(Transition::HandedOver) => LeadershipEnd::HandedOver,
+            Some(Transition::Released) => LeadershipEnd::Released,
+            Some(Transition::Removed) => LeadershipEnd::Removed,
+            Some(Transition::Deleted) => LeadershipEnd::Deleted,
             // Another elector granted what had expired to it.
-            Occupancy::Held(_) => LeadershipEnd::Expired,
-            Occupancy::Released => LeadershipEnd::Released,
-            Occupancy::Unproven => LeadershipEnd::Removed,
+            _ => LeadershipEnd::Expired,
         }
     }
 }
