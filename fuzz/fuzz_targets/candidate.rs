@@ -2,11 +2,7 @@
 
 #![no_main]
 
-use elector_fuzz::{drive_candidate, mutate_in_place};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use elector_fuzz::drive_candidate;
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|script: &[u8]| drive_candidate(script));
-
-fuzz_mutator!(|script: &mut [u8], size: usize, most: usize, seed: u32| {
-    mutate_in_place(script, size, most, seed, fuzzer_mutate)
-});

@@ -3,8 +3,8 @@
 //! ```text
 //!   bytes ─ script ─> JSON documents ─ decode, validate ─> records ─ Election ─> step, ranking, explain
 //!                                                                 └─ Holder, Registration ─> step
-//!     ^                                                                            │ each effect
-//!     └─ mutate (one document, one field, one character at a time)                    v
+//!                                                                                  │ each effect
+//!                                                                                  v
 //!                                                             audit · back to the wire and read again · bounded
 //! ```
 //!
@@ -19,17 +19,12 @@
 
 mod candidate;
 mod continuation;
-mod dictionary;
 mod history;
-mod mutate;
 mod objects;
 mod script;
-mod shrink;
 mod time;
 mod wire;
 
 pub use candidate::drive_candidate;
 pub use history::drive_history;
-pub use mutate::{mutate, mutate_in_place};
 pub use objects::drive_objects;
-pub use shrink::shrink;
