@@ -6,6 +6,8 @@ mod fault;
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use self::draw::ClockBound;
 pub use self::fault::{
     Applied, CandidateTampering, FaultKind, KINDS, LeaseTampering, PlannedFault, PlannedWord,
@@ -14,7 +16,7 @@ pub use self::fault::{
 use crate::names::{ELECTOR_LOCK, lease_name};
 
 /// Everything that a run depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// What it was drawn from; also seeds the jitter of the network.
     pub seed: u64,
@@ -27,7 +29,7 @@ pub struct RunPlan {
 }
 
 /// The processes and the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
     /// Whether the server keeps `spec.strategy` and `spec.preferredHolder`.
     pub feature_gate: bool,
@@ -46,7 +48,7 @@ pub struct Setup {
 }
 
 /// The locks that electors take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElectorLocks {
     /// W and H in seconds of their own lock, where they elect one of themselves; otherwise all of them act.
     pub leader_election: Option<(u64, u64)>,
@@ -55,7 +57,7 @@ pub struct ElectorLocks {
 }
 
 /// Where a process runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessHost {
     /// How fast its clock runs, in millionths of real time.
     pub rate: u64,
@@ -68,7 +70,7 @@ pub struct ProcessHost {
 }
 
 /// A candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedCandidate {
     /// Where it runs.
     pub host: ProcessHost,
@@ -85,7 +87,7 @@ pub struct PlannedCandidate {
 }
 
 /// How a candidate comes by its terms (R18).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PlannedMode {
     /// By the grants of electors.
     Elected,

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use elector_sim::{
     ClockBound, PlannedMode, RunPlan, RunReport, RunStatistics, regressions, shrink, simulate,
 };
+use serde_json::json;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +96,7 @@ fn run_all(args: &SimArgs) -> bool {
         wrong.extend(
             regressions()
                 .into_iter()
-                .map(|(name, plan)| regression(name, &plan)),
+                .map(|(name, plan)| regression(&name, &plan)),
         );
         for wrong in wrong {
             passed += u64::from(wrong.is_none());
@@ -140,7 +141,9 @@ fn run_seeds(args: &SimArgs) -> (RunStatistics, Vec<String>) {
             if let Some(violation) = report.violations.first() {
                 println!("seed {seed} failed: {violation}");
                 println!("  replay it with: cargo xtask sim --replay {seed}");
-                println!("{}", indented(&shrunk(&plan, violation.rule).to_string()));
+                let small = shrunk(&plan, violation.rule);
+                println!("{}", indented(&small.to_string()));
+                println!("  to be kept in regressions.json: {}", json!(small));
             }
             locked(&reports).insert(seed, (plan, report));
         }

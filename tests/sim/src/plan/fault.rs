@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// A fault at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFault {
     /// When, since the start of the run.
     pub at: Duration,
@@ -12,11 +14,11 @@ pub struct PlannedFault {
 }
 
 /// A process: electors first, then candidates, each in the order of the setup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessIndex(pub usize);
 
 /// Which requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Requests {
     /// All.
     All,
@@ -31,7 +33,7 @@ pub enum Requests {
 }
 
 /// A kind of fault. Times are how long it lasts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FaultKind {
     /// A process dies and is started again, under the same name or a new one.
     Crash(ProcessIndex, Duration, RestartName),
@@ -86,7 +88,7 @@ pub enum FaultKind {
 }
 
 /// What an operator says of a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PlannedWord {
     /// It is frozen.
     Freeze,
@@ -95,7 +97,7 @@ pub enum PlannedWord {
 }
 
 /// Under which name a process is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RestartName {
     /// A new one.
     New,
@@ -104,7 +106,7 @@ pub enum RestartName {
 }
 
 /// How a watch ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WatchClose {
     /// As at its timeout.
     Closed,
@@ -113,7 +115,7 @@ pub enum WatchClose {
 }
 
 /// Whether a request that failed was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Applied {
     /// It was.
     Yes,
@@ -122,7 +124,7 @@ pub enum Applied {
 }
 
 /// A change that a stranger makes to a Lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LeaseTampering {
     /// Deletes it.
     Delete,
@@ -145,7 +147,7 @@ pub enum LeaseTampering {
 }
 
 /// A change that a stranger makes to a LeaseCandidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum CandidateTampering {
     /// Deletes it.
     Delete,
