@@ -10,6 +10,8 @@ mod watcher;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use tokio::sync::watch;
 
 use crate::kind::Bucket;
@@ -34,7 +36,8 @@ pub(crate) struct ObjectStore {
 pub(crate) struct StoreState {
     revision: u64,
     tables: [ObjectTable; Bucket::ALL.len()],
-    names: NameGenerator,
+    /// The source of uids and name endings.
+    names: StdRng,
     /// How often an older version was put in its place.
     restores: u64,
 }
@@ -46,10 +49,6 @@ pub struct Backup {
     tables: [Contents; Bucket::ALL.len()],
 }
 
-/// A seeded source of uids and name endings: splitmix64.
-#[derive(Debug)]
-struct NameGenerator(u64);
-
 // === impl ObjectStore ===
 
 impl ObjectStore {
@@ -58,7 +57,7 @@ impl ObjectStore {
             // An empty etcd is at revision 1.
             revision: 1,
             tables: Bucket::ALL.map(|_| ObjectTable::new(history, queue)),
-            names: NameGenerator(seed),
+            names: StdRng::seed_from_u64(seed),
             restores: 0,
         };
         Self {
@@ -179,7 +178,7 @@ impl StoreState {
 
     /// A new uid, a UUID of version 4.
     pub(crate) fn uid(&mut self) -> String {
-        let (high, low) = (self.names.next(), self.names.next());
+        let (high, low): (u64, u64) = self.names.random();
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
             high >> 32,
@@ -193,7 +192,7 @@ impl StoreState {
     /// Five characters that complete a generated name. Vowels are missing, so that no words come out.
     pub(crate) fn name_ending(&mut self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        let mut number = self.names.next();
+        let mut number: u64 = self.names.random();
         let mut ending = String::new();
         for _ in 0..5 {
             let letter = LETTERS[(number % LETTERS.len() as u64) as usize];
@@ -211,18 +210,6 @@ impl Backup {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
-    }
-}
-
-// === impl NameGenerator ===
-
-impl NameGenerator {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
     }
 }
 

@@ -143,7 +143,7 @@ impl Columns {
 }
 
 /// A text as one printable line of so many characters at most.
-fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     // No more of the text than can be shown is looked at.
     let end = text.char_indices().nth(most + 1);
     let shown = printable(end.map_or(text, |(end, _)| &text[..end]));

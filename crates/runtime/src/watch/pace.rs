@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::Instant;
 
 use super::options::WatchOptions;
@@ -19,7 +21,7 @@ pub(super) struct Pace {
     failures: u32,
     opened: Option<Instant>,
     not_before: Option<Instant>,
-    jitter: u64,
+    jitter: StdRng,
 }
 
 // === impl Pace ===
@@ -27,7 +29,7 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(options: WatchOptions) -> Self {
         Self {
-            jitter: options.seed,
+            jitter: StdRng::seed_from_u64(options.seed),
             options,
             failures: 0,
             opened: None,
@@ -65,7 +67,7 @@ impl Pace {
             .saturating_mul(1 << self.failures.min(16));
         self.failures = self.failures.saturating_add(1);
         let pause = doubled.min(self.options.backoff_max);
-        let at = Instant::now() + pause.mul_f64(0.5 + self.random() / 2.0);
+        let at = Instant::now() + pause.mul_f64(self.jitter.random_range(0.5..=1.0));
         self.not_before = Some(self.not_before.map_or(at, |floor| floor.max(at)));
     }
 
@@ -76,16 +78,6 @@ impl Pace {
         {
             self.failures = 0;
         }
-    }
-
-    /// A number from 0 to 1, by splitmix64.
-    fn random(&mut self) -> f64 {
-        self.jitter = self.jitter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.jitter;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
-        f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)
     }
 }
 

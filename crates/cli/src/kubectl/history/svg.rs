@@ -9,6 +9,7 @@ use elector_runtime::printable;
 use super::past::LeasePast;
 use super::second::in_seconds;
 use super::segments::{TimelineSegment, leaders, segments};
+use crate::output::cut;
 
 /// Heights and widths in pixels. A character is as wide as those of the usual monospaced fonts of this size.
 const ROW: usize = 26;
@@ -20,8 +21,8 @@ const PART: usize = 10;
 /// The least width of a term, however short it was.
 const NARROWEST: usize = 2;
 /// How many characters of a name are shown, and of what a term tells when it is pointed at.
-const LONGEST_NAME: usize = 32;
-const LONGEST_NOTE: usize = 1024;
+const LONGEST_NAME: usize = 31;
+const LONGEST_NOTE: usize = 1023;
 
 const STYLE: &str = "\
 text{font:13px ui-monospace,Menlo,Consolas,monospace;fill:#59636e}\
@@ -127,15 +128,6 @@ fn write_text(svg: &mut String, x: usize, row: usize, class: &str, text: &str) {
 /// Where the bar of a row begins.
 const fn bar(row: usize) -> usize {
     MARGIN + row * ROW
-}
-
-/// The beginning of a text, and a sign where more follows.
-fn cut(text: &str, most: usize) -> String {
-    let text = printable(text);
-    if text.chars().count() <= most {
-        return text.into_owned();
-    }
-    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// A text as a part of an XML document. Names and notes are those of objects that anybody may have written.
