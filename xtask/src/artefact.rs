@@ -1,11 +1,8 @@
 //! `cargo xtask release`: the programs as they are shipped, built, looked at, and run where nothing else is.
 
-mod archive;
 mod contents;
-mod elf;
 mod empty_root;
 mod identity;
-pub(crate) mod krew;
 mod trial;
 
 use std::env::consts::ARCH;
@@ -14,8 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use flate2::{Compression, GzBuilder};
+use object::Endianness;
+use object::elf::PT_INTERP;
+use object::read::elf::{ElfFile64, ProgramHeader as _};
+use tar::{Builder, Header};
 
-use self::archive::ArchivedFile;
 use crate::build_profile::{self, BuildProfile};
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
@@ -101,7 +102,7 @@ fn publish(target: &str) -> Result<()> {
         fs::copy(&from, &to).with_context(|| format!("failed to copy {}", from.display()))?;
         println!("{}", to.display());
         let contents = format!("{name}.cdx.json");
-        let list = contents::list(program.package, program.name, target)?;
+        let list = contents::list(program.name, target)?;
         fs::write(folder.join(&contents), list).context("failed to write a list of contents")?;
         println!("{}", folder.join(&contents).display());
         sums.args([name, contents]);
@@ -116,9 +117,6 @@ fn publish(target: &str) -> Result<()> {
     fs::write(&path, commands::read(&mut sums)?.stdout)
         .with_context(|| format!("failed to write {}", path.display()))?;
     println!("{}", path.display());
-    println!(
-        "no manifest for krew: it names the address of the archive, which `cargo xtask krew --url` is told"
-    );
     Ok(())
 }
 
@@ -153,9 +151,7 @@ impl ShippedProgram {
     /// Checks that it needs nothing but the kernel, and that it is no larger than allowed.
     fn inspect(&self) -> Result<()> {
         let bytes = fs::read(self.built()).context("failed to read the program")?;
-        if let Some(loader) = elf::loader(&bytes)? {
-            bail!("{} is not static: it asks for {loader}", self.name);
-        }
+        ensure!(is_static(&bytes)?, "{} is not static", self.name);
         println!("{}: static, {} bytes", self.name, bytes.len());
         ensure!(
             u64::try_from(bytes.len())? <= MOST_BYTES,
@@ -176,28 +172,81 @@ impl ShippedProgram {
         format!("{}.tar.gz", self.artefact(platform))
     }
 
-    /// The archive of that program, under the name by which it is called, and of the licence.
+    /// The archive of that program, under the name by which it is called, and of the licence: the same bytes for the same
+    /// program, wherever and whenever it is made.
     fn pack(&self, program: &[u8]) -> Result<Vec<u8>> {
         let license =
             fs::read(paths::workspace().join(LICENSE)).context("failed to read LICENSE")?;
-        archive::pack(&[
-            ArchivedFile {
-                name: self.name,
-                mode: 0o755,
-                content: program,
-            },
-            ArchivedFile {
-                name: LICENSE,
-                mode: 0o644,
-                content: &license,
-            },
-        ])
+        // No name, no time and no system of the machine that makes it: 255 stands for an unknown one.
+        let gzip = GzBuilder::new()
+            .mtime(0)
+            .operating_system(255)
+            .write(Vec::new(), Compression::best());
+        let mut archive = Builder::new(gzip);
+        for (name, mode, content) in [(self.name, 0o755, program), (LICENSE, 0o644, &license)] {
+            let mut header = Header::new_ustar();
+            header.set_size(u64::try_from(content.len())?);
+            header.set_mode(mode);
+            header.set_mtime(0);
+            header.set_uid(0);
+            header.set_gid(0);
+            archive.append_data(&mut header, name, content)?;
+        }
+        Ok(archive.into_inner()?.finish()?)
     }
+}
+
+/// Whether a program asks for no dynamic loader.
+fn is_static(program: &[u8]) -> Result<bool> {
+    let program = ElfFile64::<Endianness>::parse(program)?;
+    let mut headers = program.elf_program_headers().iter();
+    Ok(headers.all(|header| header.p_type(program.endian()) != PT_INTERP))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::env;
+    use std::io::Read as _;
+
+    use flate2::read::GzDecoder;
+    use tar::Archive;
+
     use super::*;
+
+    #[test]
+    fn the_archive_holds_the_files_with_their_rights_and_nothing_of_the_machine() {
+        let packed = PLUGIN.pack(b"\x7fELF").unwrap();
+        // The fields of gzip: no name, no time, an unknown system.
+        assert_eq!((&packed[3..8], packed[9]), (&[0; 5][..], 255));
+        let mut archive = Archive::new(GzDecoder::new(packed.as_slice()));
+        let mut found = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let header = entry.header();
+            assert_eq!(header.mtime().unwrap(), 0);
+            assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
+            let mode = header.mode().unwrap();
+            let name = entry.path().unwrap().display().to_string();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            found.push((name, mode, content.len()));
+        }
+        let license = fs::read(paths::workspace().join(LICENSE)).unwrap();
+        let program = (PLUGIN.name.to_owned(), 0o755, 4);
+        assert_eq!(found, [program, (LICENSE.to_owned(), 0o644, license.len())]);
+    }
+
+    #[test]
+    fn a_program_with_a_loader_is_not_static() {
+        let mut program = fs::read(env::current_exe().unwrap()).unwrap();
+        assert!(!is_static(&program).unwrap());
+        // Its program headers, one of which is no longer that of a loader.
+        let mut headers = (64..).step_by(56);
+        let loader = headers.find(|at| program[*at] == 3).unwrap();
+        program[loader] = 0;
+        assert!(is_static(&program).unwrap());
+        assert!(is_static(b"#!/bin/sh\n").is_err());
+    }
 
     #[test]
     fn the_image_holds_what_the_task_makes_and_runs_it_as_the_manifests_do() {

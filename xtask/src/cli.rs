@@ -10,7 +10,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::adopters;
 use crate::artefact;
-use crate::artefact::krew::{self, Published};
 use crate::bench;
 use crate::binaries::{Binary, Toolbox};
 use crate::build_times::{self, TimedCommand};
@@ -122,17 +121,6 @@ enum DevelopmentTask {
 
     /// Make the programs as they are shipped, static ones for this machine's architecture, and try them
     Release(ReleaseArgs),
-
-    /// Write the manifest by which krew installs the plugin of kubectl, for the archives that `release` has made
-    Krew {
-        /// The address under which the archives can be downloaded, without their names
-        #[arg(long, value_name = "BASE")]
-        url: String,
-
-        /// The page of the project
-        #[arg(long, value_name = "URL")]
-        homepage: Option<String>,
-    },
 
     /// Run the transcript of the README on a real kube-apiserver, and write anew what it says and what it draws
     Readme,
@@ -405,9 +393,6 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
         DevelopmentTask::Semver { since } => semver::check(since).map(|()| true),
         DevelopmentTask::Release(args) => artefact::make(args.kubernetes).map(|()| true),
-        DevelopmentTask::Krew { url, homepage } => {
-            krew::write(&Published { url, homepage }).map(|()| true)
-        }
         DevelopmentTask::Readme => codegen::record_transcript().map(|()| true),
         DevelopmentTask::Overlays {
             upgrade_from,

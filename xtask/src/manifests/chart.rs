@@ -23,7 +23,7 @@ const VALUES: [(&str, &str); 5] = [
         "ValueOfServedNamespace",
         "{{ .Values.servedNamespace | quote }}",
     ),
-    // In the middle of a text that has quotes of its own.
+    // In the middle of a text.
     ("ValueInServedNamespace", "{{ .Values.servedNamespace }}"),
     ("ValueOfReplicas", "{{ .Values.replicas }}"),
     (
