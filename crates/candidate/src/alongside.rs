@@ -14,8 +14,10 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use crate::boxed_work::BoxedOutcome;
 use crate::health_monitor::one_line;
-use crate::outcome::{RunError, RunOutcome, TermEnd};
+use crate::outcome::{RunError, RunOutcome};
+use crate::resolved_config::ResolvedConfig;
 
 /// The future that tells a part to stop, once the lease is given up.
 pub(crate) type PartStop = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
@@ -30,8 +32,14 @@ pub(crate) struct RunPart {
 
 /// The parts of a run, as tasks of the caller's executor. They are aborted where this is dropped.
 pub(crate) struct RunningParts {
+    lease: LeaseKey,
+    clock: Arc<dyn Clock>,
+    /// How long they may take to stop.
+    grace: Duration,
     tasks: JoinSet<String>,
     running: Vec<RunningPart>,
+    /// The first that ended before a shutdown.
+    end: Option<PartEnd>,
 }
 
 struct RunningPart {
@@ -41,7 +49,7 @@ struct RunningPart {
 }
 
 /// The end of a part that was not asked for.
-pub(crate) struct PartEnd {
+struct PartEnd {
     part: String,
     how: String,
 }
@@ -74,7 +82,11 @@ impl RunPart {
 
 impl RunningParts {
     /// Starts them on the executor of the caller.
-    pub(crate) fn start(parts: Vec<RunPart>) -> Self {
+    pub(crate) fn start(
+        parts: Vec<RunPart>,
+        config: &ResolvedConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let mut tasks = JoinSet::new();
         let running = parts.into_iter().map(|part| {
             let future = part.future.into_inner();
@@ -85,39 +97,64 @@ impl RunningParts {
             }
         });
         Self {
+            lease: config.lease.clone(),
+            clock,
+            grace: config.given.grace,
             running: running.collect(),
             tasks,
+            end: None,
         }
     }
 
     /// Waits for the first part that ends. May be dropped and called again.
-    pub(crate) async fn ended(&mut self, lease: &LeaseKey) -> PartEnd {
+    pub(crate) async fn ended(&mut self) {
         let Some(ended) = self.tasks.join_next_with_id().await else {
             return std::future::pending().await;
         };
-        let end = self.end_of(ended);
-        let PartEnd { part, how } = &end;
+        let PartEnd { part, how } = self.end_of(ended);
+        let lease = &self.lease;
         tracing::error!(%lease, part, how, "a part beside the work has ended: the run ends");
-        end
+        self.end = Some(PartEnd { part, how });
+    }
+
+    /// The report of a run that ended so, once its parts have stopped: an error of the work comes before the end of a
+    /// part, and that before how the term ended. Work that returned by itself had ended the run already.
+    pub(crate) async fn report(
+        mut self,
+        ended: Result<BoxedOutcome, RunError>,
+    ) -> Result<BoxedOutcome, RunError> {
+        self.stop().await;
+        let outcome = ended?;
+        let Some(PartEnd { part, how }) = self.end else {
+            return Ok(outcome);
+        };
+        let term = match outcome {
+            RunOutcome::ShutDown(term) => term,
+            RunOutcome::TermEnded(term) | RunOutcome::Unwell { term, .. } => Some(term),
+            RunOutcome::WorkEnded { .. }
+            | RunOutcome::WorkFailed { .. }
+            | RunOutcome::WorkPanicked { .. } => return Ok(outcome),
+        };
+        Err(RunError::PartEnded { part, how, term })
     }
 
     /// Tells the parts to stop, and waits for as long as they may take. A part that listens to nobody is dropped at once.
-    pub(crate) async fn stop(mut self, lease: &LeaseKey, grace: Duration, clock: &Arc<dyn Clock>) {
+    async fn stop(&mut self) {
         for part in &self.running {
             if part.stop.is_closed() {
                 part.task.abort();
             }
         }
         let names: Vec<_> = self.running.drain(..).map(|part| part.name).collect();
-        for patience in [grace, DROP_GRACE] {
-            let until = clock.holder().after(patience);
+        for patience in [self.grace, DROP_GRACE] {
+            let until = self.clock.holder().after(patience);
             tokio::select! {
                 biased;
                 () = async { while self.tasks.join_next().await.is_some() {} } => return,
-                () = clock.sleep_until_holder(until) => self.tasks.abort_all(),
+                () = self.clock.sleep_until_holder(until) => self.tasks.abort_all(),
             }
         }
-        let left = self.tasks.len();
+        let (lease, left) = (&self.lease, self.tasks.len());
         tracing::warn!(%lease, left, parts = names.join(","), "parts beside the work still run: they block their threads");
     }
 
@@ -139,30 +176,6 @@ impl RunningParts {
         PartEnd {
             part: self.running.swap_remove(at).name,
             how,
-        }
-    }
-}
-
-// === impl PartEnd ===
-
-impl PartEnd {
-    /// The report of a run in which a part ended: an error of the work before this one, and this one before how the
-    /// term ended. Work that returned by itself had ended the run already.
-    pub(crate) fn outcome<T, E>(
-        self,
-        outcome: RunOutcome<T, E>,
-    ) -> Result<RunOutcome<T, E>, RunError> {
-        let ended = |term: Option<TermEnd>| RunError::PartEnded {
-            part: self.part,
-            how: self.how,
-            term,
-        };
-        match outcome {
-            RunOutcome::ShutDown(term) => Err(ended(term)),
-            RunOutcome::TermEnded(term) | RunOutcome::Unwell { term, .. } => Err(ended(Some(term))),
-            RunOutcome::WorkEnded { .. }
-            | RunOutcome::WorkFailed { .. }
-            | RunOutcome::WorkPanicked { .. } => Ok(outcome),
         }
     }
 }

@@ -7,34 +7,24 @@
 //! ```
 
 use std::any::Any;
-use std::convert::Infallible;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, Fuse};
+use futures::future::BoxFuture;
 use tokio::sync::{Notify, oneshot};
 
 use crate::leadership::Leadership;
-use crate::outcome::{RunError, RunOutcome};
+use crate::outcome::RunOutcome;
 
-/// The value that work returned.
-pub(crate) type WorkValue = Box<dyn Any + Send>;
-/// The error that work failed with.
-pub(crate) type WorkError = Box<dyn DisplayAny>;
-/// The work of one term.
-pub(crate) type BoxedWork = BoxFuture<'static, Result<WorkValue, WorkError>>;
+/// The work of one term. What it returned lies in the [`WorkResult`] of its run: the run learns whether the work failed,
+/// and the text of its error.
+pub(crate) type BoxedWork = BoxFuture<'static, Result<(), String>>;
 /// The outcome of a run, as long as the types of its work are hidden.
-pub(crate) type BoxedOutcome = RunOutcome<WorkValue, WorkError>;
+pub(crate) type BoxedOutcome = RunOutcome<(), String>;
 /// The function that a session calls when a term begins.
 pub(crate) type MakeWork<'a> = dyn FnMut(Leadership) -> BoxedWork + Send + 'a;
-
-/// A channel that carries nothing: its end is a shutdown.
-pub(crate) type ShutdownSignal = Fuse<oneshot::Receiver<Infallible>>;
-
-/// A value of any type that has a text.
-pub(crate) trait DisplayAny: Any + fmt::Display + Send {}
 
 /// The place where a run leaves the guard of a term that begins, and the caller's executor takes it to make the work.
 #[derive(Clone, Default)]
@@ -56,9 +46,8 @@ pub(crate) struct WorkOrder {
 /// The work of a term as the caller's function has made it, or the panic in which that ended.
 type MadeWork = Result<BoxedWork, Box<dyn Any + Send>>;
 
-// === impl DisplayAny ===
-
-impl<E: Any + fmt::Display + Send> DisplayAny for E {}
+/// The place where the work of a run leaves what it returned. The outcome of a run is never about any but the last.
+pub(crate) struct WorkResult<T, E>(Arc<Mutex<Option<Result<T, E>>>>);
 
 // === impl WorkOrders ===
 
@@ -99,47 +88,61 @@ impl WorkOrders {
 // === impl WorkOrder ===
 
 impl WorkOrder {
-    /// Makes the work. A panic while it is made counts as a panic of the work.
-    pub(crate) fn fill<F, T, E>(self, make: &mut impl FnMut(Leadership) -> F)
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-        T: Send + 'static,
-        E: fmt::Display + Send + 'static,
-    {
+    /// Has the caller's function make the work. A panic while it is made counts as a panic of the work.
+    pub(crate) fn fill(self, make: impl FnOnce(Leadership) -> BoxedWork) {
         let leadership = self.leadership;
         let made = catch_unwind(AssertUnwindSafe(|| make(leadership)));
-        let boxed = |work: F| {
-            let work = work.map(|result| match result {
-                Ok(value) => Ok(Box::new(value) as WorkValue),
-                Err(error) => Err(Box::new(error) as WorkError),
-            });
-            work.boxed()
-        };
         // The term may have ended meanwhile.
-        let _: Result<(), MadeWork> = self.give.send(made.map(boxed));
+        let _: Result<(), MadeWork> = self.give.send(made);
     }
 }
 
-/// The outcome with the types of its work, which are those of every work that was made.
-pub(crate) fn typed<T: 'static, E: 'static>(
-    outcome: Result<BoxedOutcome, RunError>,
-) -> Result<RunOutcome<T, E>, RunError> {
-    const SAME: &str = "all work of a run has the types of the function that makes it";
-    Ok(match outcome? {
-        RunOutcome::ShutDown(term) => RunOutcome::ShutDown(term),
-        RunOutcome::WorkEnded { value, term } => RunOutcome::WorkEnded {
-            value: *value.downcast().expect(SAME),
-            term,
-        },
-        RunOutcome::WorkFailed { error, term } => {
-            let error: Box<dyn Any> = error;
-            RunOutcome::WorkFailed {
-                error: *error.downcast().expect(SAME),
-                term,
+// === impl WorkResult ===
+
+impl<T, E> Default for WorkResult<T, E> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T: Send + 'static, E: fmt::Display + Send + 'static> WorkResult<T, E> {
+    /// The work without its types.
+    pub(crate) fn boxed(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> BoxedWork {
+        let place = Arc::clone(&self.0);
+        let leave = move |result: Result<T, E>| {
+            // With its sources, where the error knows how to.
+            let told = result
+                .as_ref()
+                .map(drop)
+                .map_err(|error| format!("{error:#}"));
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            told
+        };
+        work.map(leave).boxed()
+    }
+
+    /// The outcome with what the work returned.
+    pub(crate) fn typed(&self, outcome: BoxedOutcome) -> RunOutcome<T, E> {
+        let result = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (outcome, result) {
+            (RunOutcome::WorkEnded { term, .. }, Some(Ok(value))) => {
+                RunOutcome::WorkEnded { value, term }
             }
+            (RunOutcome::WorkFailed { term, .. }, Some(Err(error))) => {
+                RunOutcome::WorkFailed { error, term }
+            }
+            (RunOutcome::WorkEnded { .. } | RunOutcome::WorkFailed { .. }, _) => {
+                unreachable!("the work has left what it returned before it ended")
+            }
+            (RunOutcome::ShutDown(term), _) => RunOutcome::ShutDown(term),
+            (RunOutcome::WorkPanicked { message, term }, _) => {
+                RunOutcome::WorkPanicked { message, term }
+            }
+            (RunOutcome::Unwell { error, term }, _) => RunOutcome::Unwell { error, term },
+            (RunOutcome::TermEnded(term), _) => RunOutcome::TermEnded(term),
         }
-        RunOutcome::WorkPanicked { message, term } => RunOutcome::WorkPanicked { message, term },
-        RunOutcome::Unwell { error, term } => RunOutcome::Unwell { error, term },
-        RunOutcome::TermEnded(term) => RunOutcome::TermEnded(term),
-    })
+    }
 }

@@ -15,11 +15,11 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::boxed_work::{BoxedOutcome, MakeWork, ShutdownSignal, WorkOrders};
+use crate::boxed_work::{BoxedOutcome, MakeWork, WorkOrders};
 use crate::config::{AfterFailure, AfterTerm, Mode};
 use crate::disabled::DisabledElection;
 use crate::event::{CandidateObserver, Event};
-use crate::finish::Finish;
+use crate::finish::{Finish, ShutdownSignal};
 use crate::health_monitor::{HealthMonitor, HealthProbe};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
@@ -236,8 +236,7 @@ impl Campaign {
 /// What there is to say of work that failed.
 fn failure_text(outcome: &BoxedOutcome) -> Option<String> {
     match outcome {
-        // With its sources, where the error knows how to.
-        RunOutcome::WorkFailed { error, .. } => Some(format!("{error:#}")),
+        RunOutcome::WorkFailed { error, .. } => Some(error.clone()),
         RunOutcome::WorkPanicked { message, .. } => Some(format!("panic: {message}")),
         _ => None,
     }

@@ -10,11 +10,12 @@ use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, ConnectError, connect};
 use elector_runtime::{Clock, Cluster, SystemClock, random_seed};
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::alongside::{RunPart, RunningParts};
-use crate::boxed_work::{WorkOrders, typed};
+use crate::boxed_work::{BoxedOutcome, WorkOrders, WorkResult};
 use crate::campaign::Campaign;
 #[cfg(feature = "connect")]
 use crate::config::Mode;
@@ -313,10 +314,35 @@ impl Candidate {
         T: Send + 'static,
         E: fmt::Display + Send + 'static,
     {
+        let (orders, result) = (WorkOrders::default(), WorkResult::default());
+        // Outlives the campaign, which takes its end for a shutdown.
+        let (tell, told) = oneshot::channel::<Infallible>();
+        let mut tell = Some(tell);
+        let (mut campaign, mut parts) = self.start(orders.clone(), told);
+        let mut shutdown = pin!(shutdown);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                order = orders.next() => order.fill(|leadership| result.boxed(work(leadership))),
+                ended = &mut campaign => break ended,
+                _ = &mut shutdown, if tell.is_some() => tell = None,
+                () = parts.ended(), if tell.is_some() => tell = None,
+            }
+        };
+        Ok(result.typed(parts.report(ended).await?))
+    }
+
+    /// Starts a run, whose work is made where it leaves its orders, and the parts beside it.
+    fn start(
+        self,
+        orders: WorkOrders,
+        told: oneshot::Receiver<Infallible>,
+    ) -> (
+        BoxFuture<'static, Result<BoxedOutcome, RunError>>,
+        RunningParts,
+    ) {
         let (observer, monitor) = self.reporters();
-        let orders = WorkOrders::default();
-        let (lease, grace) = (self.config.lease.clone(), self.config.given.grace);
-        let clock = Arc::clone(&self.clock);
+        let parts = RunningParts::start(self.parts, &self.config, Arc::clone(&self.clock));
         let campaign = Campaign {
             config: self.config,
             cluster: self.cluster,
@@ -327,38 +353,17 @@ impl Candidate {
             status: Arc::new(self.status),
             health: self.health,
             work_runtime: Handle::current(),
-            orders: orders.clone(),
+            orders,
         };
-        // Outlives the campaign, which takes its end for a shutdown.
-        let (tell, told) = oneshot::channel::<Infallible>();
-        let mut tell = Some(tell);
         let campaign = campaign.run(told);
         #[cfg(feature = "connect")]
-        let mut campaign = match &self.thread {
-            Some(thread) => thread.run(campaign).boxed(),
+        let campaign = match self.thread {
+            Some(thread) => async move { thread.run(campaign).await }.boxed(),
             None => campaign.boxed(),
         };
         #[cfg(not(feature = "connect"))]
-        let mut campaign = campaign.boxed();
-        let mut shutdown = pin!(shutdown);
-        let (mut parts, mut part_end) = (RunningParts::start(self.parts), None);
-        let ended = loop {
-            tokio::select! {
-                biased;
-                order = orders.next() => order.fill(&mut work),
-                ended = &mut campaign => break typed(ended),
-                _ = &mut shutdown, if tell.is_some() => tell = None,
-                end = parts.ended(&lease), if tell.is_some() => {
-                    part_end = Some(end);
-                    tell = None;
-                }
-            }
-        };
-        parts.stop(&lease, grace, &clock).await;
-        match part_end {
-            Some(end) => end.outcome(ended?),
-            None => ended,
-        }
+        let campaign = campaign.boxed();
+        (campaign, parts)
     }
 
     /// What is told of the run, and what of its requests.

@@ -8,15 +8,15 @@ use elector_protocol::{Instant, ResourceVersion, Term, Token};
 use elector_runtime::Clock;
 use tokio::runtime::Handle;
 
-use crate::boxed_work::{BoxedOutcome, MakeWork, ShutdownSignal};
+use crate::boxed_work::{BoxedOutcome, MakeWork};
 use crate::event::{CandidateObserver, Event};
-use crate::finish::Finish;
+use crate::finish::{Finish, ShutdownSignal};
 use crate::health_monitor::HealthMonitor;
 use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
-use crate::work::{TermWork, WorkChange, WorkEnd};
+use crate::work::TermWork;
 
 /// What a run without an election is told, and tells.
 pub(crate) struct DisabledElection<'a> {
@@ -61,18 +61,8 @@ impl DisabledElection<'_> {
             let (told, limit) = (work.is_told(), work.limit());
             tokio::select! {
                 biased;
-                change = work.change() => match change {
-                    WorkChange::Returned(WorkEnd::Failed(error)) => {
-                        Finish::WorkFailed(error).add_to(&mut finish);
-                    }
-                    WorkChange::Returned(WorkEnd::Panicked(message))
-                    | WorkChange::TaskPanicked(message) => {
-                        Finish::WorkPanicked(message).add_to(&mut finish);
-                    }
-                    WorkChange::Returned(WorkEnd::Ended(value)) if !told => {
-                        Finish::WorkEnded(value).add_to(&mut finish);
-                    }
-                    WorkChange::Returned(_) | WorkChange::Stopped => {}
+                ended = work.change() => if let Some(ended) = ended {
+                    ended.add_to(&mut finish);
                 },
                 _ = &mut *shutdown, if !told => Finish::ShutDown.add_to(&mut finish),
                 error = health.unwell(), if finish.is_none() => {

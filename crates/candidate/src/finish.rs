@@ -1,13 +1,21 @@
 //! Why a run comes to its end, and what is reported of it.
 
-use crate::boxed_work::{BoxedOutcome, WorkError, WorkValue};
+use std::convert::Infallible;
+
+use futures::future::Fuse;
+use tokio::sync::oneshot;
+
+use crate::boxed_work::BoxedOutcome;
 use crate::outcome::{RunOutcome, TermEnd};
+
+/// A channel that carries nothing: its end is a shutdown.
+pub(crate) type ShutdownSignal = Fuse<oneshot::Receiver<Infallible>>;
 
 /// Why the run is coming to its end.
 pub(crate) enum Finish {
     ShutDown,
-    WorkEnded(WorkValue),
-    WorkFailed(WorkError),
+    WorkEnded,
+    WorkFailed(String),
     WorkPanicked(String),
     Unwell(String),
     TermEnded,
@@ -32,7 +40,7 @@ impl Finish {
     pub(crate) fn outcome(reason: Option<Self>, end: Option<TermEnd>) -> BoxedOutcome {
         let term = end.clone().unwrap_or(TermEnd::Unconfirmed);
         match reason {
-            Some(Self::WorkEnded(value)) => RunOutcome::WorkEnded { value, term },
+            Some(Self::WorkEnded) => RunOutcome::WorkEnded { value: (), term },
             Some(Self::WorkFailed(error)) => RunOutcome::WorkFailed { error, term },
             Some(Self::WorkPanicked(message)) => RunOutcome::WorkPanicked { message, term },
             Some(Self::Unwell(error)) => RunOutcome::Unwell { error, term },

@@ -29,16 +29,16 @@ use self::inputs::{CandidateInput, candidate_event};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::{CandidateResponse, LeaseWriteUnderWay};
-use crate::boxed_work::{BoxedOutcome, MakeWork, ShutdownSignal};
+use crate::boxed_work::{BoxedOutcome, MakeWork};
 use crate::config::AfterTerm;
 use crate::event::{CandidateObserver, Event};
-use crate::finish::Finish;
+use crate::finish::{Finish, ShutdownSignal};
 use crate::health_monitor::HealthMonitor;
 use crate::outcome::{RunError, TermEnd};
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
-use crate::work::{TermWork, WorkChange};
+use crate::work::TermWork;
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
 pub(crate) struct CandidateSession {
@@ -187,7 +187,7 @@ impl CandidateSession {
                 let migration = &mut self.migration;
                 moved = migration.start(writer, &self.config, registration, failures, leads)?;
             }
-            CandidateInput::WorkChange(change) => self.handle_work_change(moment, change),
+            CandidateInput::WorkChange(finish) => self.handle_work_change(moment, finish),
             CandidateInput::ShutDown => self.begin_finish(Finish::ShutDown),
             CandidateInput::Unwell(error) => {
                 self.status.note_health(Some(&error));
@@ -364,7 +364,7 @@ impl CandidateSession {
     }
 }
 
-async fn work_change(work: &mut Option<TermWork>) -> WorkChange {
+async fn work_change(work: &mut Option<TermWork>) -> Option<Finish> {
     match work {
         Some(work) => work.change().await,
         None => std::future::pending().await,

@@ -11,8 +11,9 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::boxed_work::{BoxedWork, WorkError, WorkValue};
+use crate::boxed_work::BoxedWork;
 use crate::config::Config;
+use crate::finish::Finish;
 use crate::leadership::{LeadershipReceiver, LeadershipState};
 use crate::stop_limits::StopLimits;
 use crate::term_tasks::TermTasks;
@@ -21,7 +22,7 @@ use crate::term_tasks::TermTasks;
 pub(crate) struct TermWork {
     pub(crate) term: Term,
     /// The future that was made for the term.
-    future: JoinSet<Result<WorkValue, WorkError>>,
+    future: JoinSet<Result<(), String>>,
     /// What that has spawned.
     tasks: TermTasks,
     state: watch::Sender<LeadershipState>,
@@ -29,25 +30,6 @@ pub(crate) struct TermWork {
     /// How long after the end of the belief the work may still act.
     budget: Duration,
     stage: WorkStage,
-}
-
-/// What happened to the work.
-pub(crate) enum WorkChange {
-    /// The future of the work has ended. What it has spawned is aborted, and may still run.
-    Returned(WorkEnd),
-    /// A task that the work has spawned panicked, with this message.
-    TaskPanicked(String),
-    /// Nothing of it runs any more.
-    Stopped,
-}
-
-/// How the future of the work ended.
-pub(crate) enum WorkEnd {
-    Ended(WorkValue),
-    Failed(WorkError),
-    Panicked(String),
-    /// It did not stop in time and was dropped.
-    Dropped,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,22 +161,37 @@ impl TermWork {
         }
     }
 
-    /// Waits until something happens to the work. May be dropped and called again.
-    pub(crate) async fn change(&mut self) -> WorkChange {
+    /// Waits until the work has returned, a task that it has spawned panics, or nothing of it runs any more. Gives the
+    /// reason that the run has to end then, if it has. May be dropped and called again.
+    pub(crate) async fn change(&mut self) -> Option<Finish> {
         loop {
             if let Some(message) = self.tasks.take_panic() {
-                return WorkChange::TaskPanicked(message);
+                return Some(Finish::WorkPanicked(message));
             }
             if self.is_gone() {
-                return WorkChange::Stopped;
+                return None;
             }
             tokio::select! {
                 biased;
                 Some(end) = self.future.join_next() => {
+                    // What it has spawned may still run.
                     self.tasks.close();
-                    return WorkChange::Returned(end.into());
+                    return self.finish(end);
                 }
                 () = self.tasks.changed() => {}
+            }
+        }
+    }
+
+    /// What work that is stopped returns is of no interest, unless it is an error or a panic.
+    fn finish(&self, end: Result<Result<(), String>, JoinError>) -> Option<Finish> {
+        match end {
+            Ok(Ok(())) => (!self.is_told()).then_some(Finish::WorkEnded),
+            Ok(Err(error)) => Some(Finish::WorkFailed(error)),
+            // It panicked, or did not stop in time and was dropped.
+            Err(error) => {
+                let panic = error.try_into_panic().ok()?;
+                Some(Finish::WorkPanicked(panic_text(&*panic)))
             }
         }
     }
@@ -204,20 +201,5 @@ impl Drop for TermWork {
     fn drop(&mut self) {
         // A clone of the guard keeps the tasks, and must not keep them alive.
         self.tasks.close();
-    }
-}
-
-// === impl WorkEnd ===
-
-impl From<Result<Result<WorkValue, WorkError>, JoinError>> for WorkEnd {
-    fn from(end: Result<Result<WorkValue, WorkError>, JoinError>) -> Self {
-        match end {
-            Ok(Ok(value)) => Self::Ended(value),
-            Ok(Err(error)) => Self::Failed(error),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => Self::Panicked(panic_text(&*panic)),
-                Err(_) => Self::Dropped,
-            },
-        }
     }
 }

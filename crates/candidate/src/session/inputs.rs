@@ -7,9 +7,9 @@ use elector_runtime::{
     Cluster, LeaseResponse, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome, watch_candidates,
 };
 
+use crate::finish::Finish;
 use crate::resolved_config::ResolvedConfig;
 use crate::session::requests::CandidateResponse;
-use crate::work::WorkChange;
 
 /// One thing that the loop of a session waits for.
 pub(crate) enum CandidateInput {
@@ -21,7 +21,8 @@ pub(crate) enum CandidateInput {
     ApiMoved(CandidateApi),
     /// The request that removes the LeaseCandidate from where it was before has ended.
     Removed,
-    WorkChange(WorkChange),
+    /// Something happened to the work, and perhaps the run has to end for it.
+    WorkChange(Option<Finish>),
     ShutDown,
     /// The process is unwell, for this reason.
     Unwell(String),

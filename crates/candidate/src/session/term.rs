@@ -12,7 +12,7 @@ use crate::finish::Finish;
 use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
 use crate::waiting::Waiting;
-use crate::work::{TermWork, WorkChange, WorkEnd};
+use crate::work::TermWork;
 
 // === impl CandidateSession ===
 
@@ -94,26 +94,16 @@ impl CandidateSession {
         }
     }
 
-    pub(super) fn handle_work_change(&mut self, now: Moment, change: WorkChange) {
+    pub(super) fn handle_work_change(&mut self, now: Moment, finish: Option<Finish>) {
         let Some(work) = &self.work else {
             return;
         };
-        let (told, gone, term) = (work.is_told(), work.is_gone(), work.term);
+        let (gone, term) = (work.is_gone(), work.term);
         if gone {
             self.emit(&Event::WorkStopped { term });
         }
-        match change {
-            WorkChange::Returned(WorkEnd::Failed(error)) => {
-                self.begin_finish(Finish::WorkFailed(error));
-            }
-            WorkChange::Returned(WorkEnd::Panicked(message))
-            | WorkChange::TaskPanicked(message) => {
-                self.begin_finish(Finish::WorkPanicked(message));
-            }
-            WorkChange::Returned(WorkEnd::Ended(value)) if !told => {
-                self.begin_finish(Finish::WorkEnded(value));
-            }
-            WorkChange::Returned(WorkEnd::Ended(_) | WorkEnd::Dropped) | WorkChange::Stopped => {}
+        if let Some(finish) = finish {
+            self.begin_finish(finish);
         }
         if gone {
             self.work = None;
