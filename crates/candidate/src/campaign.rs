@@ -83,9 +83,7 @@ impl Campaign {
         if !given.record_events || given.mode == Mode::Disabled {
             return None;
         }
-        let of = (&self.config.lease, &self.config.identity);
-        let status = self.status.subscribe();
-        let (queue, publisher) = TermEventQueue::start(&self.cluster, of, &self.clock, status);
+        let (queue, publisher) = TermEventQueue::start(&self.cluster, self.status.reader());
         self.observer = queue.observing(Arc::clone(&self.observer));
         Some(publisher)
     }

@@ -76,11 +76,12 @@ impl Candidate {
     /// When the configuration breaks a rule; the text names it.
     pub fn new(config: Config, cluster: Cluster) -> Result<Self, ConfigError> {
         let config = ResolvedConfig::new(config, cluster.namespace())?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         Ok(Self {
-            status: StatusPublisher::new(&config),
+            status: StatusPublisher::new(&config, Arc::clone(&clock)),
             config,
             cluster,
-            clock: Arc::new(SystemClock::start()),
+            clock,
             seed: random_seed(),
             observer: Arc::new(|_| {}),
             #[cfg(feature = "metrics")]
@@ -132,8 +133,8 @@ impl Candidate {
     /// is one without a candidate from then on.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.status = StatusPublisher::new(&self.config, Arc::clone(&clock));
         self.clock = clock;
-        self.status = StatusPublisher::new(&self.config);
         self
     }
 
@@ -255,12 +256,7 @@ impl Candidate {
     /// The handle by which the rest of the process sees who leads, before, between and after the terms.
     #[must_use]
     pub fn handle(&self) -> CandidateHandle {
-        CandidateHandle::new(
-            self.config.lease.clone(),
-            self.config.identity.clone(),
-            Arc::clone(&self.clock),
-            self.status.subscribe(),
-        )
+        CandidateHandle::new(self.status.reader())
     }
 
     /// What it was told.

@@ -16,6 +16,7 @@ use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
+use crate::term_tasks::TermTasks;
 use crate::work::TermWork;
 
 /// What a run without an election is told, and tells.
@@ -32,8 +33,8 @@ pub(crate) struct DisabledElection<'a> {
 const TERM: Term = Term(0);
 const TOKEN: Token = Token(ResourceVersion(0));
 
-/// How long such a term lasts at most: no clock gets there.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// The end of such a term: no clock gets there.
+const FOREVER: Instant = Instant::from_epoch(Duration::MAX);
 
 // === impl DisabledElection ===
 
@@ -58,7 +59,7 @@ impl DisabledElection<'_> {
             if work.is_stuck() {
                 break TermEnd::WorkStillRuns;
             }
-            let (told, limit) = (work.is_told(), work.limit());
+            let (told, limit) = (work.guard.is_told(), work.limit());
             tokio::select! {
                 biased;
                 ended = work.change() => if let Some(ended) = ended {
@@ -77,7 +78,7 @@ impl DisabledElection<'_> {
             let now = self.clock.holder();
             if finish.is_some() && !told && !work.is_gone() {
                 let reason = StopReason::ShutDown;
-                work.stop(reason.clone(), now.after(self.config.given.grace));
+                self.publish(now, Some(&reason));
                 self.emit(&Event::Stopping { term: TERM, reason });
             }
             work.enforce(now);
@@ -95,27 +96,21 @@ impl DisabledElection<'_> {
 
     fn start(&self, work: &mut MakeWork<'_>) -> TermWork {
         let (term, token) = (TERM, TOKEN);
-        let now = self.clock.holder();
-        let deadline = now.after(CENTURY);
-        let belief = Belief {
-            term,
-            token,
-            deadline,
-        };
-        self.status.publish(now, Some(belief), None);
+        self.publish(self.clock.holder(), None);
         self.emit(&Event::Leading { term, token });
-        let of_caller = (&self.config.given, self.work_runtime);
-        TermWork::start(term, deadline, of_caller, |receiver| {
-            let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
-            let clock = Arc::clone(self.clock);
-            work(Leadership::new(
-                lease,
-                identity,
-                (term, token),
-                clock,
-                receiver,
-            ))
-        })
+        let (tasks, grace) = (TermTasks::default(), self.config.given.grace);
+        let guard = Leadership::new(self.status.reader(), (term, token), tasks, grace);
+        TermWork::start(guard, self.work_runtime, work)
+    }
+
+    /// Publishes that this process leads, and whether the work is to stop.
+    fn publish(&self, now: Instant, stop: Option<&StopReason>) {
+        let belief = Belief {
+            term: TERM,
+            token: TOKEN,
+            deadline: FOREVER,
+        };
+        self.status.publish(now, Some(belief), stop, None, None);
     }
 
     async fn sleep_until(&self, limit: Option<Instant>) {

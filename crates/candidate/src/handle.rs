@@ -1,14 +1,12 @@
 //! The handle of a candidate: who leads, asked from anywhere in the process and at any time.
 
 use std::fmt;
-use std::sync::Arc;
 
 use elector_protocol::{Identity, LeaseKey, Token};
-use elector_runtime::Clock;
-use tokio::sync::watch;
 
 use crate::health::{Unwell, WorkOverdue};
-use crate::status::{KnownStatus, LeadershipStatus, StatusView};
+use crate::status::{LeadershipStatus, StatusReader, StatusView};
+use crate::term_state::TermState;
 
 /// Who leads, for the rest of the process: web handlers, metrics, controllers that outlive a term.
 ///
@@ -36,10 +34,7 @@ use crate::status::{KnownStatus, LeadershipStatus, StatusView};
 /// ```
 #[derive(Clone)]
 pub struct CandidateHandle {
-    lease: LeaseKey,
-    identity: Identity,
-    clock: Arc<dyn Clock>,
-    known: watch::Receiver<KnownStatus>,
+    reader: StatusReader,
     /// What [`Self::changed`] last compared with.
     seen: StatusView,
 }
@@ -47,30 +42,19 @@ pub struct CandidateHandle {
 // === impl CandidateHandle ===
 
 impl CandidateHandle {
-    pub(crate) fn new(
-        lease: LeaseKey,
-        identity: Identity,
-        clock: Arc<dyn Clock>,
-        known: watch::Receiver<KnownStatus>,
-    ) -> Self {
-        let seen = known.borrow().at(clock.holder(), &identity).view();
-        Self {
-            lease,
-            identity,
-            clock,
-            known,
-            seen,
-        }
+    pub(crate) fn new(reader: StatusReader) -> Self {
+        let seen = reader.status().view();
+        Self { reader, seen }
     }
 
     /// The lease.
     pub const fn lease(&self) -> &LeaseKey {
-        &self.lease
+        &self.reader.lease
     }
 
     /// The identity of this process.
     pub const fn identity(&self) -> &Identity {
-        &self.identity
+        &self.reader.identity
     }
 
     /// Whether this process may believe that it leads, by its clock, now.
@@ -79,22 +63,23 @@ impl CandidateHandle {
     /// a shutdown, and never after the deadline.
     pub fn is_leader(&self) -> bool {
         // The deadline first: the later the clock is read, the better.
-        let deadline = self.known.borrow().belief.map(|belief| belief.deadline);
-        deadline.is_some_and(|deadline| self.clock.holder() < deadline)
+        let deadline = self.reader.known.borrow().deadline();
+        deadline.is_some_and(|deadline| self.reader.clock.holder() < deadline)
     }
 
     /// Whether this process leads now, and in the term of this token.
     ///
     /// For what belongs to one term and may outlive it: in a later term of the same process it is false.
     pub fn is_leader_under(&self, token: Token) -> bool {
-        let belief = self.known.borrow().belief;
-        belief.is_some_and(|belief| belief.token == token && self.clock.holder() < belief.deadline)
+        let known = self.reader.known.borrow();
+        let term = known.term.as_ref().filter(|term| term.token == token);
+        let deadline = term.and_then(TermState::deadline);
+        deadline.is_some_and(|deadline| self.reader.clock.holder() < deadline)
     }
 
     /// What is known now.
     pub fn status(&self) -> LeadershipStatus {
-        let known = self.known.borrow();
-        known.at(self.clock.holder(), &self.identity)
+        self.reader.status()
     }
 
     /// Whether no work of a term runs that may act no more: what a liveness probe (`/livez`) is to ask.
@@ -112,9 +97,9 @@ impl CandidateHandle {
     ///
     /// When it should have stopped; the text says since when.
     pub fn check_work(&self) -> Result<(), WorkOverdue> {
-        let until = self.known.borrow().acts_until;
-        let now = self.clock.holder();
-        match until {
+        let known = self.reader.known.borrow();
+        let now = self.reader.clock.holder();
+        match known.term.as_ref().and_then(TermState::acts_until) {
             Some(until) if until < now => Err(WorkOverdue {
                 since: now.since(until),
             }),
@@ -125,7 +110,7 @@ impl CandidateHandle {
     /// Whether the run has ended, or was dropped.
     #[cfg(feature = "metrics")]
     pub(crate) fn has_ended(&self) -> bool {
-        self.known.has_changed().is_err()
+        self.reader.known.has_changed().is_err()
     }
 
     /// Whether this process is well, by its probe ([`Candidate::with_health`](crate::Candidate::with_health)): what a
@@ -135,7 +120,7 @@ impl CandidateHandle {
     ///
     /// While it is unwell, and so no candidate; the text is what the probe said last.
     pub fn check_health(&self) -> Result<(), Unwell> {
-        match &self.known.borrow().unwell {
+        match &self.reader.known.borrow().unwell {
             Some(error) => Err(Unwell {
                 error: error.clone(),
             }),
@@ -151,14 +136,20 @@ impl CandidateHandle {
     ///
     /// It may be dropped and called again; a clone goes on from where this one is.
     pub async fn changed(&mut self) -> Option<LeadershipStatus> {
+        let StatusReader {
+            identity,
+            clock,
+            known,
+            ..
+        } = &mut self.reader;
         loop {
-            let now = self.clock.holder();
+            let now = clock.holder();
             let (status, next) = {
-                let known = self.known.borrow_and_update();
-                (known.at(now, &self.identity), known.next_change(now))
+                let known = known.borrow_and_update();
+                (known.at(now, identity), known.next_change(now))
             };
             let view = status.view();
-            if self.known.has_changed().is_err() {
+            if known.has_changed().is_err() {
                 self.seen = view;
                 return None;
             }
@@ -166,7 +157,6 @@ impl CandidateHandle {
                 self.seen = view;
                 return Some(status);
             }
-            let clock = &self.clock;
             let by_clock = async {
                 match next {
                     Some(next) => clock.sleep_until_holder(next).await,
@@ -176,7 +166,7 @@ impl CandidateHandle {
             tokio::select! {
                 biased;
                 // An end of the run is seen at the head of the loop.
-                _ = self.known.changed() => {}
+                _ = known.changed() => {}
                 () = by_clock => {}
             }
         }
@@ -186,8 +176,8 @@ impl CandidateHandle {
 impl fmt::Debug for CandidateHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CandidateHandle")
-            .field("lease", &self.lease)
-            .field("identity", &self.identity)
+            .field("lease", &self.reader.lease)
+            .field("identity", &self.reader.identity)
             .field("status", &self.status())
             .finish_non_exhaustive()
     }

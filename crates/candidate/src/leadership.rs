@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{Identity, Instant, LeaseKey, Term, Token};
-use elector_runtime::Clock;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::stop_limits::StopLimits;
+use crate::status::{KnownStatus, StatusReader};
+use crate::term_state::{StopLimits, TermState};
 use crate::term_tasks::{TaskEntry, TermTasks};
 
 /// The guard of one term, handed to the work that the term owns. Clones are the same guard.
@@ -23,68 +22,50 @@ use crate::term_tasks::{TaskEntry, TermTasks};
 /// resource check it.
 #[derive(Clone)]
 pub struct Leadership {
-    lease: LeaseKey,
-    identity: Identity,
+    reader: StatusReader,
+    /// Which of the terms that are published is that of this guard.
+    number: u64,
     term: Term,
     token: Token,
-    clock: Arc<dyn Clock>,
-    receiver: LeadershipReceiver,
-}
-
-/// What the work learns of its leadership.
-#[derive(Clone)]
-pub(crate) struct LeadershipReceiver {
-    pub(crate) state: watch::Receiver<LeadershipState>,
     /// Whether the work has been answered that its belief is over. After a pause it may learn that from the clock
     /// before the candidate has come round to tell it.
-    pub(crate) over: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
     /// Where the work spawns its tasks.
     pub(crate) tasks: TermTasks,
     /// How long the work may take to stop while the lease is held.
-    pub(crate) grace: Duration,
-}
-
-/// The state of a leadership, as the session passes it on to the work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LeadershipState {
-    /// Until when the work may act, by the last deadline of the belief.
-    pub(crate) limits: StopLimits,
-    /// Whether the belief is over, be it before that deadline.
-    pub(crate) lost: bool,
-    /// Why the work is to stop, once it is.
-    pub(crate) stop: Option<StopReason>,
-    /// When it is dropped, once it was told.
-    pub(crate) stop_by: Option<Instant>,
+    grace: Duration,
 }
 
 // === impl Leadership ===
 
 impl Leadership {
+    /// The guard of the term that was published last.
     pub(crate) fn new(
-        lease: LeaseKey,
-        identity: Identity,
+        reader: StatusReader,
         (term, token): (Term, Token),
-        clock: Arc<dyn Clock>,
-        receiver: LeadershipReceiver,
+        tasks: TermTasks,
+        grace: Duration,
     ) -> Self {
+        let number = reader.known.borrow().term.as_ref().map(|it| it.number);
         Self {
-            lease,
-            identity,
+            reader,
+            number: number.unwrap_or_default(),
             term,
             token,
-            clock,
-            receiver,
+            over: Arc::default(),
+            tasks,
+            grace,
         }
     }
 
     /// The lease that is led.
     pub const fn lease(&self) -> &LeaseKey {
-        &self.lease
+        &self.reader.lease
     }
 
     /// The identity of the leader, this process.
     pub const fn identity(&self) -> &Identity {
-        &self.identity
+        &self.reader.identity
     }
 
     /// The number of the term, for people. It restarts when the Lease is deleted, so it does not fence.
@@ -107,19 +88,17 @@ impl Leadership {
 
     /// When the belief ends unless another renewal succeeds, on the holder's clock. `None` once it has ended.
     pub fn deadline(&self) -> Option<Instant> {
-        // A candidate that is gone renews nothing and has stopped its work.
-        self.receiver.state.has_changed().ok()?;
-        self.receiver.state.borrow().deadline()
+        self.read(TermState::deadline)?
     }
 
     /// How long the belief lasts unless another renewal succeeds. Zero once it has ended.
     pub fn remaining(&self) -> Duration {
-        let now = self.clock.holder();
-        let remaining = self
-            .deadline()
-            .map_or(Duration::ZERO, |deadline| deadline.since(now));
+        // The deadline first: the later the clock is read, the better.
+        let deadline = self.deadline();
+        let remaining = deadline.map(|deadline| deadline.since(self.reader.clock.holder()));
+        let remaining = remaining.unwrap_or_default();
         if remaining.is_zero() {
-            self.receiver.over.store(true, Ordering::Release);
+            self.over.store(true, Ordering::Release);
         }
         remaining
     }
@@ -130,31 +109,32 @@ impl Leadership {
     /// clock: [`Config::stop_budget`](crate::Config::stop_budget) from the last [`Self::deadline`] on. It is zero after
     /// a pause that was longer, and once another holder is known.
     pub fn time_to_stop(&self) -> Duration {
-        if self.receiver.state.has_changed().is_err() {
-            return Duration::ZERO;
-        }
-        let now = self.clock.holder();
-        let state = self.receiver.state.borrow();
-        let untold = state.limits.stop_by(now, self.receiver.grace);
-        let by = state
-            .stop_by
-            .map_or(untold, |by| by.min(state.limits.lease_limit));
-        by.since(now)
+        let now = self.reader.clock.holder();
+        let left = self.read(|term| term.time_to_stop(now, self.grace));
+        left.unwrap_or_default()
     }
 
     /// Until when the work may act unless another renewal succeeds, for work that runs outside of this process.
     pub fn stop_limits(&self) -> StopLimits {
-        self.receiver.state.borrow().limits
+        let limits = self.read(|term| term.limits);
+        limits
+            .unwrap_or_else(|| StopLimits::of(Instant::from_epoch(Duration::ZERO), Duration::ZERO))
     }
 
     /// Waits until [`Self::stop_limits`] are others than `known`, as they are after each renewal.
     pub async fn stop_limits_after(&self, known: StopLimits) -> StopLimits {
-        let mut state = self.receiver.state.clone();
-        let renewed = state.wait_for(|state| state.limits != known).await;
-        match renewed.map(|state| state.limits) {
-            Ok(limits) => limits,
+        let mut status = self.reader.known.clone();
+        let limits = |status: &KnownStatus| self.own_term(status).map(|term| term.limits);
+        let renewed = |status: &KnownStatus| limits(status).is_some_and(|limits| limits != known);
+        let limits = status
+            .wait_for(|it| renewed(it))
+            .await
+            .ok()
+            .and_then(|it| limits(&it));
+        match limits {
+            Some(limits) => limits,
             // The candidate is gone, and renews nothing.
-            Err(_) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -194,7 +174,7 @@ impl Leadership {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.receiver.tasks.spawn(future)
+        self.tasks.spawn(future)
     }
 
     /// Runs a function that blocks its thread as a task that the term owns, as `tokio::task::spawn_blocking` does one
@@ -224,179 +204,89 @@ impl Leadership {
     where
         T: Send + 'static,
     {
-        self.receiver.tasks.spawn_blocking(function)
+        self.tasks.spawn_blocking(function)
     }
 
     /// What keeps the lease from being given away as long as it is there, as a task does that cannot be aborted. `None`
     /// once the term is over.
     pub(crate) fn hold(&self) -> Option<TaskEntry> {
-        self.receiver.tasks.enter()
+        self.tasks.enter()
     }
 
     /// Waits until the work is to stop, and says why. Returns at once when it already is.
     ///
     /// From then on the work has [`Self::time_to_stop`] to end. It is dropped afterwards, which may be at once.
     pub async fn stopped(&self) -> StopReason {
-        let mut state = self.receiver.state.clone();
+        let mut known = self.reader.known.clone();
         loop {
-            let told = state.borrow_and_update().clone();
-            let deadline = match self.judge(&told) {
+            let judged = self.judge(&known.borrow_and_update());
+            let deadline = match judged {
                 Ok(deadline) => deadline,
                 Err(reason) => return reason,
             };
             tokio::select! {
                 biased;
-                told = state.changed() => if told.is_err() {
+                told = known.changed() => if told.is_err() {
                     return StopReason::ShutDown;
                 },
-                () = self.clock.sleep_until_holder(deadline) => {}
+                () = self.reader.clock.sleep_until_holder(deadline) => {}
             }
         }
     }
 
     /// Why the work is to stop, `None` while it is not. What [`Self::stopped`] would say, without waiting for it.
     pub(crate) fn stop_reason(&self) -> Option<StopReason> {
-        let told = self.receiver.state.borrow().clone();
-        let gone = || self.receiver.state.has_changed().is_err();
-        let reason = self.judge(&told).err();
-        reason.or_else(|| gone().then_some(StopReason::ShutDown))
+        self.judge(&self.reader.known.borrow()).err()
+    }
+
+    /// When the work is dropped, once it was told to stop.
+    pub(crate) fn stop_by(&self) -> Option<Instant> {
+        self.read(|term| term.stop.as_ref().map(|(_, by)| *by))?
+    }
+
+    /// Whether the work was told to stop, be it by the clock alone.
+    pub(crate) fn is_told(&self) -> bool {
+        self.stop_by().is_some() || self.over.load(Ordering::Acquire)
     }
 
     /// Why the work is to stop, or when the belief ends that lets it go on.
-    fn judge(&self, told: &LeadershipState) -> Result<Instant, StopReason> {
-        if let Some(reason) = &told.stop {
-            return Err(reason.clone());
+    fn judge(&self, known: &KnownStatus) -> Result<Instant, StopReason> {
+        let term = self.own_term(known).ok_or(StopReason::ShutDown)?;
+        match &term.stop {
+            Some((reason, _)) => return Err(reason.clone()),
+            // A candidate that is gone renews nothing and has stopped its work.
+            None if term.is_over() => return Err(StopReason::ShutDown),
+            None => {}
         }
-        let believed = |deadline: &Instant| self.clock.holder() < *deadline;
-        told.deadline().filter(believed).ok_or_else(|| {
-            self.receiver.over.store(true, Ordering::Release);
+        let believed = |deadline: &Instant| self.reader.clock.holder() < *deadline;
+        term.deadline().filter(believed).ok_or_else(|| {
+            self.over.store(true, Ordering::Release);
             StopReason::Lost(Loss::DeadlinePassed)
         })
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&TermState) -> T) -> Option<T> {
+        self.own_term(&self.reader.known.borrow()).map(read)
+    }
+
+    /// The term of this guard, until another one follows.
+    fn own_term<'a>(&self, known: &'a KnownStatus) -> Option<&'a TermState> {
+        known
+            .term
+            .as_ref()
+            .filter(|term| term.number == self.number)
     }
 }
 
 impl fmt::Debug for Leadership {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leadership")
-            .field("lease", &self.lease)
-            .field("identity", &self.identity)
+            .field("lease", &self.reader.lease)
+            .field("identity", &self.reader.identity)
             .field("term", &self.term)
             .field("token", &self.token)
-            .field("state", &*self.receiver.state.borrow())
-            .field("tasks", &self.receiver.tasks)
+            .field("state", &self.read(TermState::clone))
+            .field("tasks", &self.tasks)
             .finish_non_exhaustive()
-    }
-}
-
-// === impl LeadershipState ===
-
-impl LeadershipState {
-    /// When the belief is over, `None` once it is.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        (!self.lost).then_some(self.limits.deadline)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use elector_protocol::{ResourceVersion, Timestamp};
-    use elector_runtime::TokioClock;
-
-    use super::*;
-
-    fn guard(deadline: Duration) -> (watch::Sender<LeadershipState>, Leadership, Arc<dyn Clock>) {
-        let clock: Arc<dyn Clock> = Arc::new(TokioClock::start(Timestamp::MIN));
-        let deadline = clock.holder().after(deadline);
-        let (sender, receiver) = watch::channel(LeadershipState {
-            limits: StopLimits::of(deadline, Duration::from_secs(3)),
-            lost: false,
-            stop: None,
-            stop_by: None,
-        });
-        let guard = Leadership::new(
-            LeaseKey::new("ns", "web"),
-            Identity::new("me").unwrap(),
-            (Term(3), Token(ResourceVersion(7))),
-            clock.clone(),
-            LeadershipReceiver {
-                state: receiver,
-                over: Arc::default(),
-                tasks: TermTasks::default(),
-                grace: Duration::from_secs(8),
-            },
-        );
-        (sender, guard, clock)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn leadership_ends_by_the_clock_alone() {
-        let (_sender, guard, _) = guard(Duration::from_secs(10));
-        assert!(guard.is_leader());
-        tokio::time::advance(Duration::from_millis(9_999)).await;
-        assert!(guard.is_leader());
-        tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(!guard.is_leader());
-        assert_eq!(
-            guard.stopped().await,
-            StopReason::Lost(Loss::DeadlinePassed)
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_time_to_stop_is_the_grace_and_no_more_than_the_lease_leaves() {
-        let (sender, guard, clock) = guard(Duration::from_secs(10));
-        let left = || guard.time_to_stop().as_secs();
-        assert_eq!(left(), 8);
-        tokio::time::advance(Duration::from_secs(7)).await;
-        assert_eq!(left(), 6);
-        let by = clock.holder().after(Duration::from_secs(2));
-        sender.send_modify(|state| state.stop_by = Some(by));
-        assert_eq!(left(), 2);
-        tokio::time::advance(Duration::from_secs(3)).await;
-        assert_eq!(left(), 0);
-        sender.send_modify(|state| state.stop_by = None);
-        assert_eq!(left(), 3);
-        drop(sender);
-        assert_eq!(left(), 0);
-    }
-
-    /// The time that was told counts although work that was told now would have less, and the lease bounds both.
-    #[tokio::test(start_paused = true)]
-    async fn the_time_to_stop_that_was_told_is_not_that_of_work_that_is_told_now() {
-        let (sender, guard, clock) = guard(Duration::from_secs(100));
-        let told = |after| {
-            let by = clock.holder().after(Duration::from_secs(after));
-            sender.send_modify(|state| state.stop_by = Some(by));
-            guard.time_to_stop().as_secs()
-        };
-        assert_eq!([told(5), told(20), told(200)], [5, 20, 103]);
-        tokio::time::advance(Duration::from_secs(100)).await;
-        assert_eq!(guard.time_to_stop().as_secs(), 3);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_renewal_moves_the_deadline_of_those_who_wait() {
-        let (sender, guard, clock) = guard(Duration::from_secs(10));
-        let waiting = guard.clone();
-        let stopped = tokio::spawn(async move { waiting.stopped().await });
-        tokio::time::sleep(Duration::from_secs(9)).await;
-        let later = clock.holder().after(Duration::from_secs(10));
-        let limits = guard.stop_limits();
-        let renewed = StopLimits::of(later, Duration::from_secs(3));
-        sender.send_modify(|state| state.limits = renewed);
-        assert_eq!(guard.stop_limits_after(limits).await, renewed);
-        tokio::time::sleep(Duration::from_secs(9)).await;
-        assert!(guard.is_leader() && !stopped.is_finished());
-        sender.send_modify(|state| state.stop = Some(StopReason::ShutDown));
-        assert_eq!(stopped.await.unwrap(), StopReason::ShutDown);
-        assert!(guard.is_leader(), "a draining holder still leads");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_guard_without_its_candidate_does_not_lead() {
-        let (sender, guard, _) = guard(Duration::from_secs(10));
-        drop(sender);
-        assert!(!guard.is_leader());
-        assert_eq!(guard.stopped().await, StopReason::ShutDown);
     }
 }

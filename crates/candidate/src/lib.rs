@@ -124,9 +124,9 @@ mod resolved_config;
 mod run_failure;
 mod session;
 mod status;
-mod stop_limits;
 mod stop_token;
 mod term_events;
+mod term_state;
 mod term_tasks;
 #[cfg(feature = "test-util")]
 mod test_term;
@@ -167,8 +167,8 @@ pub use owner_pod::OwnerPod;
 pub use prometheus_client;
 pub use run_failure::RunFailure;
 pub use status::LeadershipStatus;
-pub use stop_limits::StopLimits;
 pub use stop_token::{StopToken, Stopped};
+pub use term_state::StopLimits;
 #[cfg(feature = "test-util")]
 pub use test_term::TestTerm;
 pub use waiting::Waiting;

@@ -8,7 +8,7 @@ use elector_protocol::{Identity, Instant, LeaseKey, Version};
 
 use crate::config::{Config, ConfigError, Mode};
 use crate::identity::{pod_or_host_name, random_identity};
-use crate::stop_limits::StopLimits;
+use crate::term_state::StopLimits;
 
 /// What was given, and what was found where nothing was given.
 #[derive(Clone, Debug)]

@@ -38,6 +38,7 @@ use crate::outcome::{RunError, TermEnd};
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
+use crate::term_state::TermState;
 use crate::work::TermWork;
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
@@ -236,20 +237,19 @@ impl CandidateSession {
         let now = moment.holder;
         let silence = self.check_silence(now);
         let decision = self.holder.machine.step(moment, self.clock.wall());
+        let stop = decision.effects.iter().find_map(|effect| match effect {
+            Effect::Stop(reason) => Some(reason),
+            _ => None,
+        });
         // Before anything that may take its time, as a line of the log may.
         let machine = &self.holder.machine;
-        self.status.publish(now, machine.belief(), machine.known());
-        self.status.note_wait(machine.waiting(moment));
+        let (known, wait) = (machine.known(), machine.waiting(moment));
+        self.status
+            .publish(now, machine.belief(), stop, known, wait);
         for effect in decision.effects {
             self.perform(effect, now, work);
         }
         self.announce_wait(moment);
-        let deadline = self.holder.deadline();
-        if let Some(work) = &self.work {
-            work.set_deadline(deadline);
-        }
-        let acts_until = self.work.as_ref().map(|work| work.limits().lease_limit);
-        self.status.note_work(acts_until);
         let limit = self.enforce_limit(now);
         let answers = self.holder.machine.can_accept();
         let (config, wall) = (&self.config, self.clock.wall());
@@ -294,7 +294,7 @@ impl CandidateSession {
 
     fn perform(&mut self, effect: Effect, now: Instant, work: &mut MakeWork<'_>) {
         match effect {
-            Effect::Start { term, token } => self.start_work((term, token), now, work),
+            Effect::Start { term, token } => self.start_work((term, token), work),
             Effect::Stop(reason) => self.stop_work(reason, now),
             Effect::Ended(ending) => {
                 self.end_term(ending.into());
@@ -319,7 +319,7 @@ impl CandidateSession {
 
     fn is_over(&mut self) -> bool {
         if self.work.as_ref().is_some_and(TermWork::is_stuck) {
-            self.status.note_work_left();
+            self.status.change_term(TermState::leave_work);
             self.end_term(TermEnd::WorkStillRuns);
             if self.finish.is_none() {
                 self.finish = Some(Finish::TermEnded);

@@ -1,14 +1,19 @@
-//! What a candidate knows of its lease, passed from its session to those who ask outside of a term.
+//! What a candidate knows of its lease and of its term, passed from its session to all that ask.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use elector_protocol::holder::{Belief, Wait};
+use elector_protocol::holder::{Belief, StopReason, Wait};
 use elector_protocol::{
-    Identity, Instant, LeaseSnapshot, LeaseWatch, NewsSource, ResourceVersion, Term, Token, Uid,
+    Identity, Instant, LeaseKey, LeaseSnapshot, LeaseWatch, NewsSource, ResourceVersion, Term,
+    Token, Uid,
 };
+use elector_runtime::Clock;
 use tokio::sync::watch;
 
 use crate::resolved_config::ResolvedConfig;
+use crate::term_state::TermState;
 use crate::waiting::Waiting;
 
 /// What a candidate knows of its lease, at one instant of the holder's clock.
@@ -48,8 +53,8 @@ pub(crate) struct StatusView {
 /// What the session knows, from which a status is computed at each call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KnownStatus {
-    /// The belief of this process, which the clock may have ended.
-    pub(crate) belief: Option<Belief>,
+    /// The term of this process, or the last one.
+    pub(crate) term: Option<TermState>,
     lease: LeaseWatch,
     /// For records that name no duration.
     max_lease_duration: Duration,
@@ -57,20 +62,24 @@ pub(crate) struct KnownStatus {
     wait: Option<Wait>,
     /// Until when what is known counts as fresh.
     fresh_until: Option<Instant>,
-    /// Until when the work of a term may act, as long as anything of it runs.
-    pub(crate) acts_until: Option<Instant>,
-    /// Whether that work was left behind because it does not stop.
-    work_is_left: bool,
     /// Why this process is unwell, while it is.
     pub(crate) unwell: Option<String>,
 }
 
 /// The end of the session. When it is dropped, this process leads no more, and is no candidate.
-#[derive(Debug)]
 pub(crate) struct StatusPublisher {
     sender: watch::Sender<KnownStatus>,
-    identity: Identity,
-    lease_duration: Duration,
+    config: ResolvedConfig,
+    clock: Arc<dyn Clock>,
+}
+
+/// An end of those who ask.
+#[derive(Clone)]
+pub(crate) struct StatusReader {
+    pub(crate) lease: LeaseKey,
+    pub(crate) identity: Identity,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) known: watch::Receiver<KnownStatus>,
 }
 
 // === impl LeadershipStatus ===
@@ -99,32 +108,32 @@ impl KnownStatus {
     /// Before the first session.
     const fn unknown(max_lease_duration: Duration) -> Self {
         Self {
-            belief: None,
+            term: None,
             lease: LeaseWatch::unknown(),
             max_lease_duration,
             wait: None,
             fresh_until: None,
-            acts_until: None,
-            work_is_left: false,
             unwell: None,
         }
     }
 
-    /// The term and the token under which this process leads at that instant.
-    pub(crate) fn leads(&self, now: Instant) -> Option<Belief> {
-        self.belief.filter(|belief| now < belief.deadline)
+    /// When the belief of this process ends, which the clock may have ended.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.term.as_ref()?.deadline()
     }
 
     /// What is known at that instant, by the process of that identity.
     pub(crate) fn at(&self, now: Instant, identity: &Identity) -> LeadershipStatus {
         let stale = self.fresh_until.is_none_or(|until| until <= now);
-        if let Some(belief) = self.leads(now) {
+        if let (Some(term), Some(deadline)) = (&self.term, self.deadline())
+            && now < deadline
+        {
             return LeadershipStatus {
                 holder: Some(identity.clone()),
-                term: Some(belief.term),
-                token: Some(belief.token),
-                deadline: Some(belief.deadline),
-                remaining: belief.deadline.since(now),
+                term: Some(term.term),
+                token: Some(term.token),
+                deadline: Some(deadline),
+                remaining: deadline.since(now),
                 stale,
                 waiting: None,
             };
@@ -163,32 +172,47 @@ impl KnownStatus {
 
     /// When the clock alone changes the status next.
     pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
-        let belief = self.belief.map(|belief| belief.deadline);
         let lease = self.lease.lease();
         let expires_at = lease.map(|lease| lease.expires_at(self.max_lease_duration));
-        let changes = [belief, expires_at, self.fresh_until].into_iter().flatten();
+        let changes = [self.deadline(), expires_at, self.fresh_until];
+        let changes = changes.into_iter().flatten();
         changes.filter(|at| now < *at).min()
+    }
+}
+
+// === impl StatusReader ===
+
+impl StatusReader {
+    /// What is known now.
+    pub(crate) fn status(&self) -> LeadershipStatus {
+        let known = self.known.borrow();
+        known.at(self.clock.holder(), &self.identity)
     }
 }
 
 // === impl StatusPublisher ===
 
 impl StatusPublisher {
-    pub(crate) fn new(config: &ResolvedConfig) -> Self {
+    pub(crate) fn new(config: &ResolvedConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
             sender: watch::Sender::new(KnownStatus::unknown(config.given.max_lease_duration)),
-            identity: config.identity.clone(),
-            lease_duration: config.given.timing.lease_duration,
+            config: config.clone(),
+            clock,
         }
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<KnownStatus> {
-        self.sender.subscribe()
+    pub(crate) fn reader(&self) -> StatusReader {
+        StatusReader {
+            lease: self.config.lease.clone(),
+            identity: self.config.identity.clone(),
+            clock: Arc::clone(&self.clock),
+            known: self.sender.subscribe(),
+        }
     }
 
     /// The API server has told what the Lease says, be it the same as before.
     pub(crate) fn note_heard(&self, now: Instant) {
-        let until = now.after(self.lease_duration);
+        let until = now.after(self.config.given.timing.lease_duration);
         self.sender.send_if_modified(|known| {
             let before = known.fresh_until.replace(until);
             // Staleness that ends is a change; a freshness that lasts longer is not.
@@ -196,50 +220,40 @@ impl StatusPublisher {
         });
     }
 
-    /// Passes on what the machine of the session knows now.
+    /// Passes on what the machine of the session believes now, why it has the work stop if it does so now, and what it
+    /// knows of the Lease; and the wait of this process, which is told as an event and no status is woken for.
     pub(crate) fn publish(
         &self,
         now: Instant,
         belief: Option<Belief>,
+        stop: Option<&StopReason>,
         snapshot: Option<&LeaseSnapshot>,
+        wait: Option<Wait>,
     ) {
+        let config = &self.config;
         self.sender.send_if_modified(|known| {
-            let same_snapshot = known.lease.lease().map(|it| &it.snapshot) == snapshot;
-            if known.belief == belief && same_snapshot {
-                return false;
+            let before = known.term.clone();
+            TermState::note_belief(&mut known.term, belief, config.given.stop_budget());
+            if let (Some(term), Some(reason)) = (&mut known.term, stop)
+                && !term.is_over()
+            {
+                term.tell(reason.clone(), config.stop_by(reason, term.limits, now));
             }
-            let before = known.at(now, &self.identity).view();
-            let next_before = known.next_change(now);
-            known.belief = belief;
+            known.wait = wait;
+            let same_snapshot = known.lease.lease().map(|it| &it.snapshot) == snapshot;
             if !same_snapshot {
                 known.observe(now, snapshot);
             }
-            // A waiter sleeps until the next change by the clock, and looks again then.
-            before != known.at(now, &self.identity).view() || known.next_change(now) < next_before
+            known.term != before || !same_snapshot
         });
     }
 
-    /// The wait of this process before it leads. It is told as an event, and no status is woken for.
-    pub(crate) fn note_wait(&self, wait: Option<Wait>) {
-        self.sender.send_if_modified(|known| {
-            known.wait = wait;
-            false
-        });
-    }
-
-    /// The work of a term runs, and may act until then unless a renewal succeeds; or nothing of it runs.
-    pub(crate) fn note_work(&self, acts_until: Option<Instant>) {
-        self.sender.send_if_modified(|known| {
-            known.acts_until = acts_until;
-            false
-        });
-    }
-
-    /// The work does not stop, and is left behind.
-    pub(crate) fn note_work_left(&self) {
-        self.sender.send_if_modified(|known| {
-            known.work_is_left = true;
-            false
+    /// Changes the term, if there is one.
+    pub(crate) fn change_term(&self, change: impl FnOnce(&mut TermState)) {
+        self.sender.send_modify(|known| {
+            if let Some(term) = &mut known.term {
+                change(term);
+            }
         });
     }
 
@@ -260,13 +274,18 @@ impl StatusPublisher {
     /// stale.
     pub(crate) fn forget(&self) {
         self.sender.send_modify(|known| {
-            known.belief = None;
+            if let Some(term) = &mut known.term {
+                term.end();
+            }
             known.wait = None;
             known.fresh_until = None;
-            if !known.work_is_left {
-                known.acts_until = None;
-            }
         });
+    }
+}
+
+impl fmt::Debug for StatusPublisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sender.borrow().fmt(f)
     }
 }
 

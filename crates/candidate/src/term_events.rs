@@ -14,23 +14,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use elector_api::CANDIDATE_REPORTING_CONTROLLER;
-use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Uid};
+use elector_protocol::{Instant, ResourceVersion, Uid};
 use elector_runtime::{
     Clock, Cluster, EventPublisher, FailureLog, LeaseEventRecorder, RecordedEvent,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use self::words::TermEventWords;
 use crate::event::{CandidateObserver, Event};
-use crate::status::KnownStatus;
+use crate::status::StatusReader;
 
 /// What is told of the terms of a run, to the publisher.
 pub(crate) struct TermEventQueue {
     queue: mpsc::Sender<RecordedEvent>,
-    lease: LeaseKey,
-    identity: Identity,
-    clock: Arc<dyn Clock>,
-    status: watch::Receiver<KnownStatus>,
+    reader: StatusReader,
     told: Mutex<ToldTerms>,
 }
 
@@ -57,24 +54,16 @@ const REFILL: Duration = Duration::from_secs(30);
 
 impl TermEventQueue {
     /// A queue and its publisher.
-    pub(crate) fn start(
-        cluster: &Cluster,
-        (lease, identity): (&LeaseKey, &Identity),
-        clock: &Arc<dyn Clock>,
-        status: watch::Receiver<KnownStatus>,
-    ) -> (Self, EventPublisher) {
+    pub(crate) fn start(cluster: &Cluster, reader: StatusReader) -> (Self, EventPublisher) {
         // What the budget allows fits.
         let (sender, queue) = mpsc::channel(BURST as usize);
-        let instance = identity.as_str();
+        let instance = reader.identity.as_str();
         let recorder =
             LeaseEventRecorder::new(cluster.clone(), CANDIDATE_REPORTING_CONTROLLER, instance);
-        let publisher = EventPublisher::new(queue, recorder, Arc::clone(clock));
+        let publisher = EventPublisher::new(queue, recorder, Arc::clone(&reader.clock));
         let queue = Self {
             queue: sender,
-            lease: lease.clone(),
-            identity: identity.clone(),
-            clock: Arc::clone(clock),
-            status,
+            reader,
             told: Mutex::default(),
         };
         (queue, publisher)
@@ -91,6 +80,9 @@ impl TermEventQueue {
     fn record(&self, event: &Event) {
         // A poisoned lock holds a valid state: nothing in it depends on the rest.
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let StatusReader {
+            lease, identity, ..
+        } = &self.reader;
         let words = match event {
             Event::Acquired { .. } => {
                 told.acquired = true;
@@ -98,17 +90,17 @@ impl TermEventQueue {
             }
             Event::Leading { term, token } => {
                 let acquired = std::mem::take(&mut told.acquired);
-                TermEventWords::of_begin(&self.identity, (*term, *token), acquired)
+                TermEventWords::of_begin(identity, (*term, *token), acquired)
             }
-            Event::Ended { term, end } => TermEventWords::of_end(&self.identity, *term, end),
+            Event::Ended { term, end } => TermEventWords::of_end(identity, *term, end),
             _ => return,
         };
-        if let Some(known) = self.status.borrow().revision() {
+        if let Some(known) = self.reader.known.borrow().revision() {
             told.revision = Some(known);
         }
         let (uid, version) = told.revision.clone().unzip();
         let event = RecordedEvent {
-            lease: self.lease.clone(),
+            lease: lease.clone(),
             uid,
             // One with a count would show the first term.
             version,
@@ -118,10 +110,10 @@ impl TermEventQueue {
             note: words.note,
             related: None,
         };
-        let now = self.clock.holder();
+        let now = self.reader.clock.holder();
         told.failures.tick(now);
         if !told.take(now) || self.queue.try_send(event).is_err() {
-            let text = format!("left out Events of the lease {}: too many", self.lease);
+            let text = format!("left out Events of the lease {lease}: too many");
             told.failures.note(now, "Events", &text);
         }
     }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_protocol::holder::StopReason;
-use elector_protocol::{Identity, Instant, ResourceVersion, Term, Timestamp, Token};
-use elector_runtime::{Clock, TokioClock};
-use tokio::sync::watch;
+use elector_protocol::holder::{Belief, StopReason};
+use elector_protocol::{Identity, ResourceVersion, Term, Timestamp, Token};
+use elector_runtime::{Clock as _, TokioClock};
 
 use crate::config::{Config, ConfigError, Mode};
-use crate::leadership::{Leadership, LeadershipReceiver, LeadershipState};
+use crate::leadership::Leadership;
 use crate::resolved_config::ResolvedConfig;
-use crate::stop_limits::StopLimits;
+use crate::status::StatusPublisher;
+use crate::term_state::StopLimits;
 use crate::term_tasks::TermTasks;
 
 /// A term that a test makes and ends, for unit tests of what takes a [`Leadership`]. There is no candidate, no server and
@@ -50,7 +50,7 @@ pub struct TestTerm {
     config: ResolvedConfig,
     clock: Arc<TokioClock>,
     token: Token,
-    state: watch::Sender<LeadershipState>,
+    status: StatusPublisher,
     tasks: TermTasks,
 }
 
@@ -80,20 +80,15 @@ impl TestTerm {
     pub fn of(config: Config) -> Result<Self, ConfigError> {
         let config = ResolvedConfig::new(config, "default")?;
         let clock = Arc::new(TokioClock::start(Timestamp::MIN));
-        let budget = config.given.stop_budget();
-        let state = LeadershipState {
-            limits: StopLimits::of(Instant::from_epoch(Duration::MAX), budget),
-            lost: false,
-            stop: None,
-            stop_by: None,
-        };
-        Ok(Self {
+        let term = Self {
+            status: StatusPublisher::new(&config, clock.clone()),
             config,
             clock,
             token: TOKEN,
-            state: watch::Sender::new(state),
             tasks: TermTasks::default(),
-        })
+        };
+        term.expire_after(Duration::MAX);
+        Ok(term)
     }
 
     /// The same under this fencing token. Guards that were obtained before keep theirs.
@@ -105,36 +100,32 @@ impl TestTerm {
     /// Has the belief end so long from now, by the clock alone, as where no later renewal succeeds. Called again, it plays
     /// one that does. A belief that has been lost does not come back.
     pub fn expire_after(&self, belief: Duration) {
-        let deadline = self.clock.holder().after(belief);
-        let limits = StopLimits::of(deadline, self.config.given.stop_budget());
-        self.state.send_modify(|state| state.limits = limits);
+        let now = self.clock.holder();
+        let belief = Belief {
+            term: TERM,
+            token: self.token,
+            deadline: now.after(belief),
+        };
+        self.status.publish(now, Some(belief), None, None, None);
     }
 
     /// The guard of the term, as the work is given it.
     pub fn leadership(&self) -> Leadership {
-        let receiver = LeadershipReceiver {
-            state: self.state.subscribe(),
-            over: Arc::default(),
-            tasks: self.tasks.clone(),
-            grace: self.config.given.grace,
-        };
-        let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
-        let clock: Arc<dyn Clock> = self.clock.clone();
-        Leadership::new(lease, identity, (TERM, self.token), clock, receiver)
+        let (tasks, grace) = (self.tasks.clone(), self.config.given.grace);
+        Leadership::new(self.status.reader(), (TERM, self.token), tasks, grace)
     }
 
     /// Tells the work to stop. It leads on while it stops, unless the reason is a loss, which ends the belief at once.
     pub fn stop(&self, reason: StopReason) {
         let now = self.clock.holder();
-        self.state.send_modify(|state| {
+        self.status.change_term(|term| {
             if let StopReason::Lost(_) = reason {
-                let deadline = state.limits.deadline.min(now);
-                state.limits = StopLimits::of(deadline, self.config.given.stop_budget());
-                state.lost = true;
+                let deadline = term.limits.deadline.min(now);
+                term.limits = StopLimits::of(deadline, self.config.given.stop_budget());
+                term.lose();
             }
-            let by = self.config.stop_by(&reason, state.limits, now);
-            state.stop_by = Some(state.stop_by.map_or(by, |before| before.min(by)));
-            state.stop = Some(reason);
+            let by = self.config.stop_by(&reason, term.limits, now);
+            term.tell(reason, by);
         });
     }
 }
@@ -160,6 +151,16 @@ mod tests {
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
+    }
+
+    /// A term whose belief ends so many seconds from now, and its guard.
+    fn term(lasts: u64) -> (TestTerm, Leadership) {
+        let mut config = Config::new("web", "1.0.0".parse().unwrap());
+        config.grace = seconds(8);
+        let term = TestTerm::of(config).unwrap();
+        term.expire_after(seconds(lasts));
+        let guard = term.leadership();
+        (term, guard)
     }
 
     #[tokio::test(start_paused = true)]
@@ -227,5 +228,79 @@ mod tests {
         drop(term);
         let ended = tokio::time::timeout(seconds(10), task).await;
         assert!(ended.unwrap().unwrap_err().is_cancelled());
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_guard_leads_no_more_by_the_clock_alone() {
+        let (_term, guard) = term(10);
+        assert!(guard.is_leader());
+        tokio::time::advance(Duration::from_millis(9_999)).await;
+        assert!(guard.is_leader());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!guard.is_leader());
+        assert_eq!(
+            guard.stopped().await,
+            StopReason::Lost(Loss::DeadlinePassed)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_to_stop_is_the_grace_and_no_more_than_the_lease_leaves() {
+        let (term, guard) = term(10);
+        let left = || guard.time_to_stop().as_secs();
+        assert_eq!(left(), 8);
+        tokio::time::advance(seconds(7)).await;
+        assert_eq!(left(), 6);
+        let by = term.clock.holder().after(seconds(2));
+        term.status
+            .change_term(|term| term.stop = Some((StopReason::ShutDown, by)));
+        assert_eq!(left(), 2);
+        tokio::time::advance(seconds(3)).await;
+        assert_eq!(left(), 0);
+        term.status.change_term(|term| term.stop = None);
+        assert_eq!(left(), 3);
+        drop(term);
+        assert_eq!(left(), 0);
+    }
+
+    /// The time that was told counts although work that was told now would have less, and the lease bounds both.
+    #[tokio::test(start_paused = true)]
+    async fn the_time_to_stop_that_was_told_is_not_that_of_work_that_is_told_now() {
+        let (term, guard) = term(100);
+        let told = |after| {
+            let by = term.clock.holder().after(seconds(after));
+            term.status
+                .change_term(|term| term.stop = Some((StopReason::ShutDown, by)));
+            guard.time_to_stop().as_secs()
+        };
+        assert_eq!([told(5), told(20), told(200)], [5, 20, 103]);
+        tokio::time::advance(seconds(100)).await;
+        assert_eq!(guard.time_to_stop().as_secs(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_moves_the_deadline_of_those_who_wait() {
+        let (term, guard) = term(10);
+        let waiting = guard.clone();
+        let stopped = tokio::spawn(async move { waiting.stopped().await });
+        tokio::time::sleep(seconds(9)).await;
+        let limits = guard.stop_limits();
+        let later = term.clock.holder().after(seconds(10));
+        term.expire_after(seconds(10));
+        let renewed = StopLimits::of(later, Duration::from_millis(3_750));
+        assert_eq!(guard.stop_limits_after(limits).await, renewed);
+        tokio::time::sleep(seconds(9)).await;
+        assert!(guard.is_leader() && !stopped.is_finished());
+        term.status
+            .change_term(|term| term.stop = Some((StopReason::ShutDown, later)));
+        assert_eq!(stopped.await.unwrap(), StopReason::ShutDown);
+        assert!(guard.is_leader(), "a draining holder still leads");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_guard_without_its_candidate_does_not_lead() {
+        let (term, guard) = term(10);
+        drop(term);
+        assert!(!guard.is_leader());
+        assert_eq!(guard.stopped().await, StopReason::ShutDown);
     }
 }

@@ -180,15 +180,12 @@ mod tests {
 
     #[test]
     fn of_the_runs_that_have_ended_the_last_is_kept() {
-        let identity = Identity::new("me").unwrap();
-        let config = Config::plain("web").identified_as(identity.clone());
+        let config = Config::plain("web").identified_as(Identity::new("me").unwrap());
         let config = ResolvedConfig::new(config, "ns").unwrap();
-        let (collector, clock) = (StatusCollector::default(), Arc::new(SystemClock::start()));
+        let collector = StatusCollector::default();
         for _ in 0..10 {
-            let run = StatusPublisher::new(&config);
-            let (lease, clock) = (config.lease.clone(), Arc::clone(&clock));
-            let handle = CandidateHandle::new(lease, identity.clone(), clock, run.subscribe());
-            collector.follow(handle);
+            let run = StatusPublisher::new(&config, Arc::new(SystemClock::start()));
+            collector.follow(CandidateHandle::new(run.reader()));
         }
         assert_eq!(collector.lock()[&config.lease].len(), 1);
         let shown: Vec<_> = collector.statuses();

@@ -1,7 +1,5 @@
 //! The term of a session and its work: begun, told to stop, dropped when it does not, and ended.
 
-use std::sync::Arc;
-
 use elector_protocol::holder::{Effect, StopReason, WriteKind};
 use elector_protocol::{Instant, Moment, Term, Token};
 
@@ -11,6 +9,8 @@ use crate::event::Event;
 use crate::finish::Finish;
 use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
+use crate::term_state::TermState;
+use crate::term_tasks::TermTasks;
 use crate::waiting::Waiting;
 use crate::work::TermWork;
 
@@ -42,36 +42,24 @@ impl CandidateSession {
         }
     }
 
-    pub(super) fn start_work(
-        &mut self,
-        (term, token): (Term, Token),
-        now: Instant,
-        work: &mut MakeWork<'_>,
-    ) {
+    pub(super) fn start_work(&mut self, (term, token): (Term, Token), work: &mut MakeWork<'_>) {
         self.term = Some(term);
         self.last_end = None;
         if let Some(free) = self.acquired.take() {
             self.emit(&Event::Acquired { term, free });
         }
         self.emit(&Event::Leading { term, token });
-        let deadline = self.holder.deadline().unwrap_or(now);
-        let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
-        let clock = Arc::clone(&self.clock);
-        let of_caller = (&self.config.given, &self.work_runtime);
-        self.work = Some(TermWork::start(term, deadline, of_caller, |receiver| {
-            let of = (term, token);
-            work(Leadership::new(lease, identity, of, clock, receiver))
-        }));
+        let (tasks, grace) = (TermTasks::default(), self.config.given.grace);
+        let guard = Leadership::new(self.status.reader(), (term, token), tasks, grace);
+        self.work = Some(TermWork::start(guard, &self.work_runtime, work));
     }
 
-    /// Tells the work to stop.
+    /// Says that the work is to stop, which it reads in the status.
     pub(super) fn stop_work(&mut self, reason: StopReason, now: Instant) {
-        let Some(work) = &mut self.work else {
+        let Some(work) = &self.work else {
             return;
         };
-        let until = self.config.stop_by(&reason, work.limits(), now);
-        let term = work.term;
-        work.stop(reason.clone(), until);
+        let term = work.guard.term();
         // First what acts: a line may take as long as the reader of the log likes.
         self.enforce_limit(now);
         self.emit(&Event::Stopping { term, reason });
@@ -81,7 +69,7 @@ impl CandidateSession {
     pub(super) fn enforce_limit(&mut self, now: Instant) -> Option<Instant> {
         let work = self.work.as_mut()?;
         if work.enforce(now) {
-            let (lease, term) = (&self.config.lease, work.term);
+            let (lease, term) = (&self.config.lease, work.guard.term());
             tracing::warn!(%lease, %term, "its time to stop is over: the work is dropped");
         }
         work.limit()
@@ -98,7 +86,7 @@ impl CandidateSession {
         let Some(work) = &self.work else {
             return;
         };
-        let (gone, term) = (work.is_gone(), work.term);
+        let (gone, term) = (work.is_gone(), work.guard.term());
         if gone {
             self.emit(&Event::WorkStopped { term });
         }
@@ -107,6 +95,7 @@ impl CandidateSession {
         }
         if gone {
             self.work = None;
+            self.status.change_term(TermState::end);
             self.holder.machine.handle_work_stopped(now);
         }
     }
