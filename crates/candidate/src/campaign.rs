@@ -7,42 +7,31 @@ use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_protocol::{Instant, RetryBackoff};
-use elector_runtime::{ApiDiscovery, Clock, Cluster, EventPublisher};
+use elector_runtime::{ApiDiscovery, EventPublisher};
 use futures::FutureExt as _;
 use futures::future::FusedFuture as _;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::boxed_work::{BoxedOutcome, MakeWork, WorkOrders};
 use crate::config::{AfterFailure, AfterTerm, Mode};
-use crate::disabled::DisabledElection;
-use crate::event::{CandidateObserver, Event};
+use crate::disabled::run_disabled;
+use crate::event::Event;
 use crate::finish::{Finish, ShutdownSignal};
 use crate::health_monitor::{HealthMonitor, HealthProbe};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
-use crate::request_monitor::RequestMonitor;
-use crate::resolved_config::ResolvedConfig;
+use crate::run_context::RunContext;
 use crate::session::CandidateSession;
-use crate::status::StatusPublisher;
 use crate::term_events::{TermEventQueue, publish_beside};
 
-/// What all sessions of a run share.
+/// A run, from its first session to its last.
 pub(crate) struct Campaign {
-    pub(crate) config: ResolvedConfig,
-    pub(crate) cluster: Cluster,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) seed: u64,
-    pub(crate) observer: CandidateObserver,
-    pub(crate) monitor: Option<Arc<dyn RequestMonitor>>,
-    pub(crate) status: Arc<StatusPublisher>,
+    pub(crate) run: RunContext,
     /// Whether this process is well, where the program says it.
     pub(crate) health: Option<HealthProbe>,
-    /// Where the work runs: on the executor of the caller.
-    pub(crate) work_runtime: Handle,
-    /// Where the caller makes that work.
+    /// Where the caller makes the work.
     pub(crate) orders: WorkOrders,
 }
 
@@ -70,7 +59,7 @@ impl Campaign {
     ) -> Result<BoxedOutcome, RunError> {
         match self.record_events() {
             Some(publisher) => {
-                let clock = Arc::clone(&self.clock);
+                let clock = Arc::clone(&self.run.clock);
                 publish_beside(publisher, clock, self.run_sessions(shutdown)).await
             }
             None => self.run_sessions(shutdown).await,
@@ -79,12 +68,12 @@ impl Campaign {
 
     /// Records the terms from now on, if they are to be recorded.
     fn record_events(&mut self) -> Option<EventPublisher> {
-        let given = &self.config.given;
+        let given = &self.run.config.given;
         if !given.record_events || given.mode == Mode::Disabled {
             return None;
         }
-        let (queue, publisher) = TermEventQueue::start(&self.cluster, self.status.reader());
-        self.observer = queue.observing(Arc::clone(&self.observer));
+        let (queue, publisher) = TermEventQueue::start(&self.run.cluster, self.run.status.reader());
+        self.run.observer = queue.observing(Arc::clone(&self.run.observer));
         Some(publisher)
     }
 
@@ -94,12 +83,12 @@ impl Campaign {
         shutdown: oneshot::Receiver<Infallible>,
     ) -> Result<BoxedOutcome, RunError> {
         let mut shutdown = shutdown.fuse();
-        let mut pause = RetryPause::new(self.seed);
+        let mut pause = RetryPause::new(self.run.seed);
         let mut health = HealthMonitor::new(
             self.health.take(),
-            self.config.given.health.clone(),
-            Arc::clone(&self.clock),
-            self.work_runtime.clone(),
+            self.run.config.given.health.clone(),
+            Arc::clone(&self.run.clock),
+            self.run.work_runtime.clone(),
         );
         loop {
             tokio::select! {
@@ -107,9 +96,9 @@ impl Campaign {
                 _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
                 () = self.recover(&mut health) => {}
             }
-            let (mut began, mut led) = (self.clock.holder(), false);
+            let (mut began, mut led) = (self.run.clock.holder(), false);
             let mut work = |leadership: Leadership| {
-                (began, led) = (self.clock.holder(), true);
+                (began, led) = (self.run.clock.holder(), true);
                 self.orders.place(leadership)
             };
             let session = self.run_session(&mut work, &mut health, &mut shutdown);
@@ -117,15 +106,15 @@ impl Campaign {
             if shutdown.is_terminated() || !self.goes_on_after(&outcome, led) {
                 return Ok(outcome);
             }
-            let retry_after = pause.next(began, self.clock.holder());
+            let retry_after = pause.next(began, self.run.clock.holder());
             if let Some(error) = failure_text(&outcome) {
-                self.emit(&Event::WorkFailed { error, retry_after });
+                self.run.emit(&Event::WorkFailed { error, retry_after });
             }
-            let over = self.clock.holder().after(retry_after);
+            let over = self.run.clock.holder().after(retry_after);
             tokio::select! {
                 biased;
                 _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
-                () = self.clock.sleep_until_holder(over) => {}
+                () = self.run.clock.sleep_until_holder(over) => {}
             }
         }
     }
@@ -134,16 +123,16 @@ impl Campaign {
     async fn recover(&self, health: &mut HealthMonitor) {
         while !health.is_well() {
             match health.recovered().await {
-                Ok(()) if self.status.is_unwell() => {
-                    self.status.note_health(None);
-                    self.emit(&Event::Well);
+                Ok(()) if self.run.status.is_unwell() => {
+                    self.run.status.note_health(None);
+                    self.run.emit(&Event::Well);
                 }
                 Ok(()) => {}
                 Err(error) => {
-                    if self.status.is_unwell() {
-                        self.status.note_health(Some(&error));
+                    if self.run.status.is_unwell() {
+                        self.run.status.note_health(Some(&error));
                     } else {
-                        self.note_unwell(&error);
+                        self.run.note_unwell(&error);
                     }
                 }
             }
@@ -157,25 +146,19 @@ impl Campaign {
         health: &mut HealthMonitor,
         shutdown: &mut ShutdownSignal,
     ) -> Result<BoxedOutcome, RunError> {
-        if self.config.given.mode == Mode::Disabled {
-            let disabled = DisabledElection {
-                config: &self.config,
-                clock: &self.clock,
-                observer: &self.observer,
-                status: &self.status,
-                work_runtime: &self.work_runtime,
-            };
-            return Ok(disabled.run(work, health, shutdown).await);
+        let run = &self.run;
+        if run.config.given.mode == Mode::Disabled {
+            return Ok(run_disabled(run, work, health, shutdown).await);
         }
         let mut api_discovery =
-            ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
+            ApiDiscovery::new(run.cluster.clone(), API_DISCOVERY_PERIOD, run.seed);
         // Without an elector the Lease is of no use, so neither is it before LeaseCandidates are served.
-        let served: Option<CandidateApi> = if self.config.given.mode == Mode::Elected {
+        let served: Option<CandidateApi> = if run.config.given.mode == Mode::Elected {
             tokio::select! {
                 biased;
                 _ = &mut *shutdown => return Ok(RunOutcome::ShutDown(None)),
                 error = health.unwell() => {
-                    self.note_unwell(&error);
+                    run.note_unwell(&error);
                     return Ok(Finish::outcome(Some(Finish::Unwell(error)), None));
                 }
                 api = api_discovery.next() => Some(api),
@@ -184,25 +167,17 @@ impl Campaign {
             None
         };
         if let Some(api) = served {
-            self.config.validate_in(api)?;
+            run.config.validate_in(api)?;
         }
-        let session = CandidateSession::new(
-            self.config.clone(),
-            self.cluster.clone(),
-            (api_discovery, served),
-            (Arc::clone(&self.clock), self.seed),
-            (Arc::clone(&self.observer), self.monitor.clone()),
-            Arc::clone(&self.status),
-            self.work_runtime.clone(),
-        );
+        let session = CandidateSession::new(run, api_discovery, served);
         let ended = session.run(work, health, shutdown).await;
-        self.status.forget();
+        run.status.forget();
         ended
     }
 
     /// Whether another session follows one that ended so. `led` is whether it had a term.
     fn goes_on_after(&self, outcome: &BoxedOutcome, led: bool) -> bool {
-        let given = &self.config.given;
+        let given = &self.run.config.given;
         let returns = given.after_term == AfterTerm::Return;
         match outcome {
             RunOutcome::WorkFailed { term, .. } | RunOutcome::WorkPanicked { term, .. } => {
@@ -215,19 +190,6 @@ impl Campaign {
             RunOutcome::Unwell { term, .. } => *term != TermEnd::WorkStillRuns && !(led && returns),
             _ => false,
         }
-    }
-
-    fn note_unwell(&self, error: &str) {
-        self.status.note_health(Some(error));
-        self.emit(&Event::Unwell {
-            error: error.to_owned(),
-        });
-    }
-
-    /// Logs an event, and tells the observer.
-    fn emit(&self, event: &Event) {
-        event.log(&self.config);
-        (self.observer)(event);
     }
 }
 

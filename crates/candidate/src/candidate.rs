@@ -31,6 +31,7 @@ use crate::outcome::{RunError, RunOutcome};
 use crate::renewal_thread::RenewalThread;
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
+use crate::run_context::RunContext;
 use crate::status::StatusPublisher;
 
 /// A process that wants to lead, ready to run.
@@ -339,16 +340,19 @@ impl Candidate {
     ) {
         let (observer, monitor) = self.reporters();
         let parts = RunningParts::start(self.parts, &self.config, Arc::clone(&self.clock));
-        let campaign = Campaign {
+        let run = RunContext {
             config: self.config,
             cluster: self.cluster,
             clock: self.clock,
             seed: self.seed,
             observer,
             monitor,
-            status: Arc::new(self.status),
-            health: self.health,
+            status: self.status,
             work_runtime: Handle::current(),
+        };
+        let campaign = Campaign {
+            run,
+            health: self.health,
             orders,
         };
         let campaign = campaign.run(told);

@@ -121,6 +121,7 @@ mod owner_pod;
 mod renewal_thread;
 mod request_monitor;
 mod resolved_config;
+mod run_context;
 mod run_failure;
 mod session;
 mod status;

@@ -12,17 +12,14 @@ mod registration;
 mod requests;
 mod term;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_protocol::holder::{Effect, WaitReason};
 use elector_protocol::{Instant, Term};
 use elector_runtime::{
-    ApiDiscovery, Clock, Cluster, HolderShell, LeaseResponse, WatchEvent, WatchOptions,
-    WriteOutcomeKind, Writer,
+    ApiDiscovery, HolderShell, LeaseResponse, WatchEvent, WatchOptions, WriteOutcomeKind, Writer,
 };
-use tokio::runtime::Handle;
 
 use self::failures::SessionFailures;
 use self::inputs::{CandidateInput, candidate_event};
@@ -31,27 +28,17 @@ use self::registration::RegistrationShell;
 use self::requests::{CandidateResponse, LeaseWriteUnderWay};
 use crate::boxed_work::{BoxedOutcome, MakeWork};
 use crate::config::AfterTerm;
-use crate::event::{CandidateObserver, Event};
+use crate::event::Event;
 use crate::finish::{Finish, ShutdownSignal};
 use crate::health_monitor::HealthMonitor;
 use crate::outcome::{RunError, TermEnd};
-use crate::request_monitor::RequestMonitor;
-use crate::resolved_config::ResolvedConfig;
-use crate::status::StatusPublisher;
+use crate::run_context::RunContext;
 use crate::term_state::TermState;
 use crate::work::TermWork;
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
-pub(crate) struct CandidateSession {
-    config: ResolvedConfig,
-    clock: Arc<dyn Clock>,
-    /// Any number that differs from process to process.
-    seed: u64,
-    observer: CandidateObserver,
-    monitor: Option<Arc<dyn RequestMonitor>>,
-    /// Where the work runs, which may be another runtime than this session's.
-    work_runtime: Handle,
-    status: Arc<StatusPublisher>,
+pub(crate) struct CandidateSession<'a> {
+    run: &'a RunContext,
     writer: Writer,
     api_discovery: ApiDiscovery,
     holder: HolderShell,
@@ -77,33 +64,23 @@ const SHUTDOWN_REQUESTS: u32 = 2;
 
 // === impl CandidateSession ===
 
-impl CandidateSession {
+impl<'a> CandidateSession<'a> {
     pub(crate) fn new(
-        config: ResolvedConfig,
-        cluster: Cluster,
-        (api_discovery, served): (ApiDiscovery, Option<CandidateApi>),
-        (clock, seed): (Arc<dyn Clock>, u64),
-        (observer, monitor): (CandidateObserver, Option<Arc<dyn RequestMonitor>>),
-        status: Arc<StatusPublisher>,
-        work_runtime: Handle,
+        run: &'a RunContext,
+        api_discovery: ApiDiscovery,
+        served: Option<CandidateApi>,
     ) -> Self {
+        let (config, clock) = (&run.config, &run.clock);
         // Leases are the same in all of these APIs.
-        let writer = Writer::new(cluster, served.unwrap_or(CandidateApi::V1Beta1));
-        let mode = config.given.mode;
+        let writer = Writer::new(run.cluster.clone(), served.unwrap_or(CandidateApi::V1Beta1));
         Self {
+            run,
             holder: HolderShell::new(config.holder(), config.lease.clone(), clock.holder()),
-            registration: RegistrationShell::new(&config, served.map(|_| writer.clone())),
-            config,
-            clock,
-            seed,
-            observer,
-            monitor: monitor.clone(),
-            work_runtime,
-            status,
+            registration: RegistrationShell::new(config, served.map(|_| writer.clone())),
             writer,
             api_discovery,
             migration: Migration::default(),
-            failures: SessionFailures::new(mode, monitor),
+            failures: SessionFailures::new(config.given.mode, run.monitor.clone()),
             write: None,
             work: None,
             term: None,
@@ -122,18 +99,18 @@ impl CandidateSession {
         health: &mut HealthMonitor,
         shutdown: &mut ShutdownSignal,
     ) -> Result<BoxedOutcome, RunError> {
-        let options = WatchOptions::candidate(self.seed);
+        let run = self.run;
+        let options = WatchOptions::candidate(run.seed);
         let mut leases = self.holder.watch(self.writer.cluster(), &options);
-        let candidates = |session: &Self| session.registration.watch(&session.config, session.seed);
+        let candidates = |session: &Self| session.registration.watch(&run.config, run.seed);
         let mut candidate = candidates(&self);
-        let registers = self.config.given.mode.registers();
+        let registers = self.run.config.given.mode.registers();
         loop {
             let wake_at = self.advance(work)?;
             if self.is_over() {
                 return Ok(Finish::outcome(self.finish.take(), self.last_end.take()));
             }
             health.note_term(self.term);
-            let clock = Arc::clone(&self.clock);
             let input = tokio::select! {
                 biased;
                 response = self.holder.response() => CandidateInput::LeaseResponse(response),
@@ -145,7 +122,7 @@ impl CandidateSession {
                 event = candidate_event(&mut candidate) => CandidateInput::CandidateEvent(event),
                 api = self.api_discovery.next(), if registers && self.finish.is_none() => CandidateInput::ApiMoved(api),
                 () = self.migration.removal.response() => CandidateInput::Removed,
-                () = sleep_until(&*clock, wake_at) => CandidateInput::Time,
+                () = run.sleep_until(wake_at) => CandidateInput::Time,
             };
             if self.handle_input(input)? {
                 candidate = candidates(&self);
@@ -155,7 +132,7 @@ impl CandidateSession {
 
     /// Tells the machines what came in. Says whether the LeaseCandidate is to be watched in another API from now on.
     fn handle_input(&mut self, input: CandidateInput) -> Result<bool, RunError> {
-        let moment = self.clock.moment();
+        let moment = self.run.clock.moment();
         let now = moment.holder;
         if let CandidateInput::LeaseResponse(LeaseResponse::Wrote(outcome)) = &input {
             self.note_written(now, outcome.kind());
@@ -163,7 +140,7 @@ impl CandidateSession {
         let failures = &mut self.failures;
         let mut moved = false;
         if input.tells_of_lease() {
-            self.status.note_heard(now);
+            self.run.status.note_heard(now);
         }
         match input {
             CandidateInput::LeaseResponse(response) => {
@@ -179,22 +156,19 @@ impl CandidateSession {
                     WatchEvent::Synced => self.api_discovery.trust(),
                     _ => {}
                 }
-                let config = &self.config;
+                let config = &self.run.config;
                 self.registration.handle_event(now, event, config, failures);
             }
             CandidateInput::ApiMoved(api) => {
                 let (registration, leads) = (&mut self.registration, self.term.is_some());
                 let writer = self.writer.with_candidate_api(api);
                 let migration = &mut self.migration;
-                moved = migration.start(writer, &self.config, registration, failures, leads)?;
+                moved = migration.start(writer, &self.run.config, registration, failures, leads)?;
             }
             CandidateInput::WorkChange(finish) => self.handle_work_change(moment, finish),
             CandidateInput::ShutDown => self.begin_finish(Finish::ShutDown),
             CandidateInput::Unwell(error) => {
-                self.status.note_health(Some(&error));
-                self.emit(&Event::Unwell {
-                    error: error.clone(),
-                });
+                self.run.note_unwell(&error);
                 self.begin_finish(Finish::Unwell(error));
             }
             CandidateInput::Removed | CandidateInput::Time => {}
@@ -202,7 +176,9 @@ impl CandidateSession {
         if self.registration.take_ping() {
             self.holder.machine.handle_ping(moment);
         }
-        let stands_down = self.registration.stands_down_for(now, self.clock.wall());
+        let stands_down = self
+            .registration
+            .stands_down_for(now, self.run.clock.wall());
         self.holder.machine.handle_stand_down(stands_down.is_some());
         if self.registration.is_withdrawn() {
             self.holder.machine.handle_withdrawn();
@@ -222,7 +198,7 @@ impl CandidateSession {
         }
         // The release does not wait for a server that does not delete.
         let released = matches!(response, CandidateResponse::Deleted(_));
-        let (config, failures, leads) = (&self.config, &mut self.failures, self.term.is_some());
+        let (config, failures, leads) = (&self.run.config, &mut self.failures, self.term.is_some());
         self.registration
             .handle_response(now, response, config, failures, leads)?;
         if released {
@@ -233,10 +209,10 @@ impl CandidateSession {
 
     /// Takes both machines as far as they go now. Returns when to look again.
     fn advance(&mut self, work: &mut MakeWork<'_>) -> Result<Option<Instant>, RunError> {
-        let moment = self.clock.moment();
+        let moment = self.run.clock.moment();
         let now = moment.holder;
         let silence = self.check_silence(now);
-        let decision = self.holder.machine.step(moment, self.clock.wall());
+        let decision = self.holder.machine.step(moment, self.run.clock.wall());
         let stop = decision.effects.iter().find_map(|effect| match effect {
             Effect::Stop(reason) => Some(reason),
             _ => None,
@@ -244,7 +220,8 @@ impl CandidateSession {
         // Before anything that may take its time, as a line of the log may.
         let machine = &self.holder.machine;
         let (known, wait) = (machine.known(), machine.waiting(moment));
-        self.status
+        self.run
+            .status
             .publish(now, machine.belief(), stop, known, wait);
         for effect in decision.effects {
             self.perform(effect, now, work);
@@ -252,16 +229,16 @@ impl CandidateSession {
         self.announce_wait(moment);
         let limit = self.enforce_limit(now);
         let answers = self.holder.machine.can_accept();
-        let (config, wall) = (&self.config, self.clock.wall());
+        let (config, wall) = (&self.run.config, self.run.clock.wall());
         let registration = self.registration.advance(now, wall, config, answers);
         if self.term.is_none() {
-            self.registration.check_lease(&self.config)?;
+            self.registration.check_lease(&self.run.config)?;
         }
         if self.registration.take_registered() {
-            self.emit(&Event::Registered);
+            self.run.emit(&Event::Registered);
         }
         if self.finish.is_some() && self.work.is_none() && self.finish_by.is_none() {
-            let patience = self.config.given.timing.request_timeout * SHUTDOWN_REQUESTS;
+            let patience = self.run.config.given.timing.request_timeout * SHUTDOWN_REQUESTS;
             self.finish_by = Some(now.after(patience));
         }
         let stands_down = self.registration.stands_down_for(now, wall);
@@ -283,7 +260,7 @@ impl CandidateSession {
             self.holder.expect_silence(now);
             return None;
         }
-        let silence = self.config.given.timing.renew_interval * 2;
+        let silence = self.run.config.given.timing.renew_interval * 2;
         let (silent, next) = self.holder.check_silence(now, silence);
         if silent {
             // Electors ask for candidates when a leader is gone: their ping must not be missed either.
@@ -298,7 +275,7 @@ impl CandidateSession {
             Effect::Stop(reason) => self.stop_work(reason, now),
             Effect::Ended(ending) => {
                 self.end_term(ending.into());
-                if self.finish.is_none() && self.config.given.after_term == AfterTerm::Return {
+                if self.finish.is_none() && self.run.config.given.after_term == AfterTerm::Return {
                     self.begin_finish(Finish::TermEnded);
                 }
             }
@@ -313,13 +290,13 @@ impl CandidateSession {
     /// Begins to end the run.
     fn begin_finish(&mut self, finish: Finish) {
         finish.add_to(&mut self.finish);
-        self.holder.machine.shut_down(self.clock.moment());
+        self.holder.machine.shut_down(self.run.clock.moment());
         self.registration.machine.withdraw();
     }
 
     fn is_over(&mut self) -> bool {
         if self.work.as_ref().is_some_and(TermWork::is_stuck) {
-            self.status.change_term(TermState::leave_work);
+            self.run.status.change_term(TermState::leave_work);
             self.end_term(TermEnd::WorkStillRuns);
             if self.finish.is_none() {
                 self.finish = Some(Finish::TermEnded);
@@ -332,7 +309,7 @@ impl CandidateSession {
         let done = self.holder.machine.is_finished() && self.registration.is_withdrawn();
         let late = self
             .finish_by
-            .is_some_and(|finish_by| finish_by <= self.clock.holder());
+            .is_some_and(|finish_by| finish_by <= self.run.clock.holder());
         if late && !done {
             self.end_term(TermEnd::Unconfirmed);
         }
@@ -341,7 +318,7 @@ impl CandidateSession {
 
     fn note_request(&mut self, effect: &Effect, now: Instant) {
         self.write = LeaseWriteUnderWay::of(effect, now);
-        if let Some(monitor) = &self.monitor
+        if let Some(monitor) = &self.run.monitor
             && *effect == Effect::Read
             && self.term.is_some()
         {
@@ -351,29 +328,16 @@ impl CandidateSession {
 
     fn note_written(&mut self, now: Instant, outcome: WriteOutcomeKind) {
         if let Some(write) = self.write.take()
-            && let Some(monitor) = &self.monitor
+            && let Some(monitor) = &self.run.monitor
         {
             monitor.note_write(write.purpose, outcome, now.since(write.sent));
         }
-    }
-
-    /// Logs an event, and tells the observer.
-    fn emit(&mut self, event: &Event) {
-        event.log(&self.config);
-        (self.observer)(event);
     }
 }
 
 async fn work_change(work: &mut Option<TermWork>) -> Option<Finish> {
     match work {
         Some(work) => work.change().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn sleep_until(clock: &dyn Clock, wake_at: Option<Instant>) {
-    match wake_at {
-        Some(wake_at) => clock.sleep_until_holder(wake_at).await,
         None => std::future::pending().await,
     }
 }

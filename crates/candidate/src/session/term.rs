@@ -7,16 +7,13 @@ use super::CandidateSession;
 use crate::boxed_work::MakeWork;
 use crate::event::Event;
 use crate::finish::Finish;
-use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
 use crate::term_state::TermState;
-use crate::term_tasks::TermTasks;
 use crate::waiting::Waiting;
-use crate::work::TermWork;
 
 // === impl CandidateSession ===
 
-impl CandidateSession {
+impl CandidateSession<'_> {
     /// Tells what this process waits for, once for each reason, and anew after a term.
     pub(super) fn announce_wait(&mut self, now: Moment) {
         if self.term.is_some() {
@@ -26,7 +23,8 @@ impl CandidateSession {
         if let Some(wait) = self.holder.machine.waiting(now)
             && self.announced.as_ref() != Some(&wait.reason)
         {
-            self.emit(&Event::Waiting(Waiting::at(now.holder, &wait)));
+            self.run
+                .emit(&Event::Waiting(Waiting::at(now.holder, &wait)));
             self.announced = Some(wait.reason);
         }
     }
@@ -35,7 +33,7 @@ impl CandidateSession {
     pub(super) fn note_way_to_term(&mut self, effect: &Effect) {
         if let Effect::Write { kind, .. } = effect {
             self.acquired = match kind {
-                WriteKind::Acquire => self.holder.machine.free_for(self.clock.moment()),
+                WriteKind::Acquire => self.holder.machine.free_for(self.run.clock.moment()),
                 WriteKind::Accept => None,
                 _ => return,
             };
@@ -46,12 +44,9 @@ impl CandidateSession {
         self.term = Some(term);
         self.last_end = None;
         if let Some(free) = self.acquired.take() {
-            self.emit(&Event::Acquired { term, free });
+            self.run.emit(&Event::Acquired { term, free });
         }
-        self.emit(&Event::Leading { term, token });
-        let (tasks, grace) = (TermTasks::default(), self.config.given.grace);
-        let guard = Leadership::new(self.status.reader(), (term, token), tasks, grace);
-        self.work = Some(TermWork::start(guard, &self.work_runtime, work));
+        self.work = Some(self.run.start_work((term, token), work));
     }
 
     /// Says that the work is to stop, which it reads in the status.
@@ -62,14 +57,14 @@ impl CandidateSession {
         let term = work.guard.term();
         // First what acts: a line may take as long as the reader of the log likes.
         self.enforce_limit(now);
-        self.emit(&Event::Stopping { term, reason });
+        self.run.emit(&Event::Stopping { term, reason });
     }
 
     /// Drops the work when its time is up. Returns when to look again.
     pub(super) fn enforce_limit(&mut self, now: Instant) -> Option<Instant> {
         let work = self.work.as_mut()?;
         if work.enforce(now) {
-            let (lease, term) = (&self.config.lease, work.guard.term());
+            let (lease, term) = (&self.run.config.lease, work.guard.term());
             tracing::warn!(%lease, %term, "its time to stop is over: the work is dropped");
         }
         work.limit()
@@ -78,7 +73,7 @@ impl CandidateSession {
     pub(super) fn end_term(&mut self, end: TermEnd) {
         if let Some(term) = self.term.take() {
             self.last_end = Some(end.clone());
-            self.emit(&Event::Ended { term, end });
+            self.run.emit(&Event::Ended { term, end });
         }
     }
 
@@ -88,14 +83,14 @@ impl CandidateSession {
         };
         let (gone, term) = (work.is_gone(), work.guard.term());
         if gone {
-            self.emit(&Event::WorkStopped { term });
+            self.run.emit(&Event::WorkStopped { term });
         }
         if let Some(finish) = finish {
             self.begin_finish(finish);
         }
         if gone {
             self.work = None;
-            self.status.change_term(TermState::end);
+            self.run.status.change_term(TermState::end);
             self.holder.machine.handle_work_stopped(now);
         }
     }

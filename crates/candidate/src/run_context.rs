@@ -1,0 +1,67 @@
+//! What all parts of a run share: its settings, its clocks, and those who are told what happens.
+
+use std::sync::Arc;
+
+use elector_protocol::{Instant, Term, Token};
+use elector_runtime::{Clock, Cluster};
+use tokio::runtime::Handle;
+
+use crate::boxed_work::MakeWork;
+use crate::event::{CandidateObserver, Event};
+use crate::leadership::Leadership;
+use crate::request_monitor::RequestMonitor;
+use crate::resolved_config::ResolvedConfig;
+use crate::status::StatusPublisher;
+use crate::term_tasks::TermTasks;
+use crate::work::TermWork;
+
+/// What all sessions of a run share.
+pub(crate) struct RunContext {
+    pub(crate) config: ResolvedConfig,
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Any number that differs from process to process.
+    pub(crate) seed: u64,
+    pub(crate) observer: CandidateObserver,
+    pub(crate) monitor: Option<Arc<dyn RequestMonitor>>,
+    pub(crate) status: StatusPublisher,
+    /// Where the work runs: on the executor of the caller, which may be another one than that of the run.
+    pub(crate) work_runtime: Handle,
+}
+
+// === impl RunContext ===
+
+impl RunContext {
+    /// Logs an event, and tells the observer.
+    pub(crate) fn emit(&self, event: &Event) {
+        event.log(&self.config);
+        (self.observer)(event);
+    }
+
+    /// Waits until then, or for ever.
+    pub(crate) async fn sleep_until(&self, until: Option<Instant>) {
+        match until {
+            Some(until) => self.clock.sleep_until_holder(until).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn note_unwell(&self, error: &str) {
+        self.status.note_health(Some(error));
+        self.emit(&Event::Unwell {
+            error: error.to_owned(),
+        });
+    }
+
+    /// Starts the work of the term that has just been published.
+    pub(crate) fn start_work(
+        &self,
+        (term, token): (Term, Token),
+        work: &mut MakeWork<'_>,
+    ) -> TermWork {
+        self.emit(&Event::Leading { term, token });
+        let (tasks, grace) = (TermTasks::default(), self.config.given.grace);
+        let guard = Leadership::new(self.status.reader(), (term, token), tasks, grace);
+        TermWork::start(guard, &self.work_runtime, work)
+    }
+}
