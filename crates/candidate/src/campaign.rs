@@ -1,4 +1,4 @@
-//! What a run consists of: one session after the other, with pauses after work that failed and while the process is
+//! The course of a run: one session after the other, with pauses after work that failed and while the process is
 //! unwell.
 
 use std::convert::Infallible;

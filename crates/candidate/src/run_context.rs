@@ -1,4 +1,4 @@
-//! What all parts of a run share: its settings, its clocks, and those who are told what happens.
+//! The context of a run: its settings, its clocks, and the receivers of its reports.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::status::StatusPublisher;
 use crate::term_tasks::TermTasks;
 use crate::work::TermWork;
 
-/// What all sessions of a run share.
+/// The context that all sessions of a run share.
 pub(crate) struct RunContext {
     pub(crate) config: ResolvedConfig,
     pub(crate) cluster: Cluster,
@@ -46,6 +46,7 @@ impl RunContext {
         }
     }
 
+    /// Reports that the process is unwell from now on.
     pub(crate) fn note_unwell(&self, error: &str) {
         self.status.note_health(Some(error));
         self.emit(&Event::Unwell {

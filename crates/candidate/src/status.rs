@@ -1,4 +1,4 @@
-//! What a candidate knows of its lease and of its term, passed from its session to all that ask.
+//! The status of a candidate, of its lease and its term: the one value that its session publishes to all that ask.
 
 use std::fmt;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub(crate) struct StatusPublisher {
     clock: Arc<dyn Clock>,
 }
 
-/// An end of those who ask.
+/// An end of those who ask. The guard of a term and the handle of a candidate are views of it.
 #[derive(Clone)]
 pub(crate) struct StatusReader {
     pub(crate) lease: LeaseKey,
@@ -183,7 +183,7 @@ impl KnownStatus {
 // === impl StatusReader ===
 
 impl StatusReader {
-    /// What is known now.
+    /// The status now, by the clock.
     pub(crate) fn status(&self) -> LeadershipStatus {
         let known = self.known.borrow();
         known.at(self.clock.holder(), &self.identity)

@@ -106,7 +106,7 @@ impl TermWork {
         }
     }
 
-    /// What work that is stopped returns is of no interest, unless it is an error or a panic.
+    /// The result of work that is stopped is of no interest, unless it is an error or a panic.
     fn finish(&self, end: Result<Result<(), String>, JoinError>) -> Option<Finish> {
         match end {
             Ok(Ok(())) => (!self.guard.is_told()).then_some(Finish::WorkEnded),

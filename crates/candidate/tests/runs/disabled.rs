@@ -121,6 +121,9 @@ async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped()
         }
     });
     eventually(|| attempts.load(Ordering::SeqCst) == 2).await;
+    // The two terms have the same number and the same token.
+    let first = running.guards.lock().unwrap()[0].clone();
+    assert!(running.guard().is_leader() && !first.is_leader());
     running.shut_down();
     let told = cluster.now();
     let outcome = running.outcome().await;

@@ -45,6 +45,7 @@ async fn a_preference_hands_over_and_the_next_term_begins_afresh() {
     running.registered().await;
     cluster.grant("me");
     running.leads(1).await;
+    let first = running.guard();
     cluster.prefer("better");
     eventually(|| cluster.record().holder == Identity::new("better")).await;
     assert_eq!(
@@ -55,6 +56,8 @@ async fn a_preference_hands_over_and_the_next_term_begins_afresh() {
     cluster.grant("me");
     running.leads(2).await;
     assert_eq!(made.load(Ordering::SeqCst), 2);
+    assert!(running.guard().is_leader() && !first.is_leader());
+    assert!(first.time_to_stop().is_zero() && first.stop_token().is_stopped());
 }
 
 #[tokio::test(start_paused = true)]
