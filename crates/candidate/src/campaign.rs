@@ -15,6 +15,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::sync::oneshot;
 
 use crate::boxed_work::{BoxedOutcome, MakeWork, WorkOrders};
+use crate::candidate_context::CandidateContext;
 use crate::config::{AfterFailure, AfterTerm, Mode};
 use crate::disabled::run_disabled;
 use crate::event::Event;
@@ -22,13 +23,12 @@ use crate::finish::{Finish, ShutdownSignal};
 use crate::health_monitor::{HealthMonitor, HealthProbe};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
-use crate::run_context::RunContext;
 use crate::session::CandidateSession;
 use crate::term_events::{TermEventQueue, publish_beside};
 
 /// A run, from its first session to its last.
 pub(crate) struct Campaign {
-    pub(crate) run: RunContext,
+    pub(crate) run: CandidateContext,
     /// Whether this process is well, where the program says it.
     pub(crate) health: Option<HealthProbe>,
     /// Where the caller makes the work.

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use crate::alongside::{RunPart, RunningParts};
 use crate::boxed_work::{BoxedOutcome, WorkOrders, WorkResult};
 use crate::campaign::Campaign;
+use crate::candidate_context::CandidateContext;
 #[cfg(feature = "connect")]
 use crate::config::Mode;
 use crate::config::{AfterFailure, AfterTerm, Config, ConfigError};
@@ -31,7 +32,6 @@ use crate::outcome::{RunError, RunOutcome};
 use crate::renewal_thread::RenewalThread;
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
-use crate::run_context::RunContext;
 use crate::status::StatusPublisher;
 
 /// A process that wants to lead, ready to run.
@@ -340,7 +340,7 @@ impl Candidate {
     ) {
         let (observer, monitor) = self.reporters();
         let parts = RunningParts::start(self.parts, &self.config, Arc::clone(&self.clock));
-        let run = RunContext {
+        let run = CandidateContext {
             config: self.config,
             cluster: self.cluster,
             clock: self.clock,

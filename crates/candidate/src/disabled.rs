@@ -6,11 +6,11 @@ use elector_protocol::holder::{Belief, StopReason};
 use elector_protocol::{Instant, ResourceVersion, Term, Token};
 
 use crate::boxed_work::{BoxedOutcome, MakeWork};
+use crate::candidate_context::CandidateContext;
 use crate::event::Event;
 use crate::finish::{Finish, ShutdownSignal};
 use crate::health_monitor::HealthMonitor;
 use crate::outcome::TermEnd;
-use crate::run_context::RunContext;
 
 /// The belief of a process without an election. The terms of elections are higher, and so are their tokens; no clock
 /// gets to its deadline, which is a century away.
@@ -22,7 +22,7 @@ const BELIEF: Belief = Belief {
 
 /// Runs the work until it ends, or is told to stop and does.
 pub(crate) async fn run_disabled(
-    run: &RunContext,
+    run: &CandidateContext,
     work: &mut MakeWork<'_>,
     health: &mut HealthMonitor,
     shutdown: &mut ShutdownSignal,

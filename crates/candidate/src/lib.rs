@@ -100,6 +100,7 @@ mod become_leader;
 mod boxed_work;
 mod campaign;
 mod candidate;
+mod candidate_context;
 mod config;
 #[cfg(feature = "controller")]
 mod controller;
@@ -121,7 +122,6 @@ mod owner_pod;
 mod renewal_thread;
 mod request_monitor;
 mod resolved_config;
-mod run_context;
 mod run_failure;
 mod session;
 mod status;

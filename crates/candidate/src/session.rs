@@ -27,18 +27,18 @@ use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::{CandidateResponse, LeaseWriteUnderWay};
 use crate::boxed_work::{BoxedOutcome, MakeWork};
+use crate::candidate_context::CandidateContext;
 use crate::config::AfterTerm;
 use crate::event::Event;
 use crate::finish::{Finish, ShutdownSignal};
 use crate::health_monitor::HealthMonitor;
 use crate::outcome::{RunError, TermEnd};
-use crate::run_context::RunContext;
 use crate::term_state::TermState;
 use crate::work::TermWork;
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
 pub(crate) struct CandidateSession<'a> {
-    run: &'a RunContext,
+    run: &'a CandidateContext,
     writer: Writer,
     api_discovery: ApiDiscovery,
     holder: HolderShell,
@@ -66,7 +66,7 @@ const SHUTDOWN_REQUESTS: u32 = 2;
 
 impl<'a> CandidateSession<'a> {
     pub(crate) fn new(
-        run: &'a RunContext,
+        run: &'a CandidateContext,
         api_discovery: ApiDiscovery,
         served: Option<CandidateApi>,
     ) -> Self {

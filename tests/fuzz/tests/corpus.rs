@@ -58,7 +58,7 @@ struct ChangedScript(String);
 
 /// A change of the whole list of documents, or of one value somewhere in it.
 #[derive(Clone, Debug)]
-struct Change {
+struct ScriptChange {
     place: Option<Index>,
     kind: u8,
     index: Index,
@@ -104,7 +104,7 @@ fn changed_scripts(folder: &str) -> impl Strategy<Value = ChangedScript> + use<>
         names,
         value,
     );
-    let change = change.prop_map(|(place, kind, index, name, value)| Change {
+    let change = change.prop_map(|(place, kind, index, name, value)| ScriptChange {
         place,
         kind,
         index,
@@ -153,9 +153,9 @@ fn part_mut<'a>(value: &'a mut Value, left: &mut usize) -> Option<&'a mut Value>
     }
 }
 
-// === impl Change ===
+// === impl ScriptChange ===
 
-impl Change {
+impl ScriptChange {
     fn apply(self, script: &mut Value) {
         let Self {
             place,

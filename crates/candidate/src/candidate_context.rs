@@ -16,7 +16,7 @@ use crate::term_tasks::TermTasks;
 use crate::work::TermWork;
 
 /// The context that all sessions of a run share.
-pub(crate) struct RunContext {
+pub(crate) struct CandidateContext {
     pub(crate) config: ResolvedConfig,
     pub(crate) cluster: Cluster,
     pub(crate) clock: Arc<dyn Clock>,
@@ -29,9 +29,9 @@ pub(crate) struct RunContext {
     pub(crate) work_runtime: Handle,
 }
 
-// === impl RunContext ===
+// === impl CandidateContext ===
 
-impl RunContext {
+impl CandidateContext {
     /// Logs an event, and tells the observer.
     pub(crate) fn emit(&self, event: &Event) {
         event.log(&self.config);
