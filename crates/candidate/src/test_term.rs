@@ -229,6 +229,7 @@ mod tests {
         let ended = tokio::time::timeout(seconds(10), task).await;
         assert!(ended.unwrap().unwrap_err().is_cancelled());
     }
+
     #[tokio::test(start_paused = true)]
     async fn a_guard_leads_no_more_by_the_clock_alone() {
         let (_term, guard) = term(10);
