@@ -5,15 +5,15 @@ use std::time::Duration;
 use crate::renumber::renumber;
 use crate::time::Instant;
 
-/// How many attempts in a row failed, and when the next may start.
+/// The failed attempts in a row, and when the next may start.
 ///
 /// Failures stop counting where the pause stops growing, so that equal behaviour is an equal state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RetryBackoff {
     failures: u8,
-    /// Whether the last failure was a conflict.
+    /// True if the last failure was a conflict.
     conflict: bool,
-    /// How many writes in a row lost a race.
+    /// The writes in a row that lost a race.
     lost_races: u8,
     until: Option<Instant>,
 }
@@ -22,7 +22,7 @@ pub struct RetryBackoff {
 /// lost ([R2](crate::rules#r2)).
 pub const MOST_WRITES_UNDER_WAY: usize = 4;
 
-/// How many writes in a row may lose a race before a pause.
+/// The writes in a row that may lose a race before a pause.
 const RACES: u8 = 10;
 /// That pause. Each race that is lost answers a write of another, so those who write the most pay for it.
 const AFTER_RACES: Duration = Duration::from_millis(10);
@@ -62,7 +62,7 @@ impl RetryBackoff {
         self.until = (self.lost_races == RACES).then(|| now.after(AFTER_RACES));
     }
 
-    /// Whether the last attempt lost a race.
+    /// True if the last attempt lost a race.
     pub(crate) fn has_lost_race(&self) -> bool {
         self.lost_races > 0
     }
@@ -78,13 +78,13 @@ impl RetryBackoff {
         self.until
     }
 
-    /// Whether a pause has ended within that time, so that this is the next attempt.
+    /// True if a pause has ended within that time, so that this is the next attempt.
     pub(crate) fn has_just_ended(&self, now: Instant, within: Duration) -> bool {
         self.until
             .is_some_and(|until| until <= now && now <= until.after(within))
     }
 
-    /// Whether the last attempt failed.
+    /// True if the last attempt failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.failures > 0
     }

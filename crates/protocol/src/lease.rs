@@ -38,9 +38,9 @@ pub struct LeaseSnapshot {
     pub uid: Uid,
     /// `metadata.resourceVersion`.
     pub version: ResourceVersion,
-    /// What the revision says.
+    /// The record of the revision.
     pub record: LeaseRecord,
-    /// What operators say of it.
+    /// The operators' word on it.
     pub word: OperatorWord,
 }
 
@@ -101,7 +101,7 @@ impl LeaseRecord {
         Occupancy::Unproven
     }
 
-    /// Whether this is a grant that its electee has not accepted yet.
+    /// True if this is a grant that its electee has not accepted yet.
     ///
     /// A grant writes both times alike and removes the token; the accept changes the renewal time, and a marked
     /// candidate's accept also writes the token of the term.
@@ -112,7 +112,7 @@ impl LeaseRecord {
             && !self.has_token()
     }
 
-    /// Whether a marked candidate accepted this very term ([R8](crate::rules#r8), [R14](crate::rules#r14)).
+    /// True if a marked candidate accepted this very term ([R8](crate::rules#r8), [R14](crate::rules#r14)).
     ///
     /// The elector that is built into kube-apiserver grants without counting the term and leaves annotations alone, so
     /// the token of the holder before stays there and names the term. But it clears acquireTime, which an accept of
@@ -121,7 +121,7 @@ impl LeaseRecord {
         self.token.is_some() && self.token_term == Some(self.term) && self.acquire_time.is_some()
     }
 
-    /// Whether `other` is the same record for a stop-watch: same holder, term, renewal time and duration ([R4]).
+    /// True if `other` is the same record for a stop-watch: same holder, term, renewal time and duration ([R4]).
     ///
     /// A preference, a label or a strategy does not prolong a dead lease.
     ///

@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseKey(Arc<LeaseKeyParts>);
 
-/// What a [`LeaseKey`] consists of.
+/// The parts of a [`LeaseKey`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct LeaseKeyParts {
     /// Namespace of the Lease and of its candidates.
@@ -134,7 +134,7 @@ impl Identity {
         Self(format!("{ELECTOR_PREFIX}{host}_{random:016x}").into())
     }
 
-    /// Whether it is one of [`Self::of_elector`].
+    /// True if it is one of [`Self::of_elector`].
     pub fn is_elector(&self) -> bool {
         let rest = self.0.strip_prefix(ELECTOR_PREFIX);
         rest.is_some_and(|rest| rest.contains('_'))

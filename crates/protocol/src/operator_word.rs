@@ -1,4 +1,4 @@
-//! What operators say of a lease and of its candidates, by annotations (R16).
+//! Operators' words on a lease and on its candidates, by annotations (R16).
 
 use std::time::Duration;
 
@@ -45,14 +45,14 @@ pub enum OutOfTime {
     TooFarAhead,
 }
 
-/// How far ahead a word may end: a day. An admission policy has no clock, so a word that would outlive all who know of
-/// it is refused by those who read it.
+/// The longest time until a word's end: a day. An admission policy has no clock, so a word that would outlive all
+/// who know of it is refused by those who read it.
 pub const LONGEST_WORD: Duration = Duration::from_secs(24 * 60 * 60);
 
 // === impl OperatorWord ===
 
 impl OperatorWord {
-    /// How much longer no live leader makes room; `None` where the lease is not frozen at `wall`.
+    /// The time left in which no live leader makes room; `None` where the lease is not frozen at `wall`.
     pub fn frozen_for(&self, wall: Timestamp) -> Option<Duration> {
         remaining(self.freeze?, wall).ok()
     }
@@ -68,12 +68,12 @@ impl OperatorWord {
 // === impl StandDown ===
 
 impl StandDown {
-    /// How much longer a candidate stands down at `now`, which is `wall` by the wall clock, by a word that this process
+    /// The time left of a stand-down at `now`, which is `wall` by the wall clock, by a word that this process
     /// first saw at `since`.
     ///
     /// # Errors
     ///
-    /// Why it does not.
+    /// Why it does not count.
     pub fn remaining(
         self,
         since: Instant,

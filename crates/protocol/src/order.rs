@@ -16,7 +16,7 @@ pub struct Contender<'a> {
     pub spec: &'a CandidateSpec,
 }
 
-/// What the order of the candidates of one lease depends on, besides themselves.
+/// The inputs to the order of the candidates of one lease, besides themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct CandidateOrder<'a> {
     /// The candidate that an operator prefers now, if one does.
@@ -40,7 +40,7 @@ impl CandidateOrder<'_> {
         sorted
     }
 
-    /// Whether `left` is strictly better than `right`, by what a holder makes room for: the operator's preference and
+    /// True if `left` is strictly better than `right`, by what a holder makes room for: the operator's preference and
     /// the strategy's keys.
     pub fn is_better(&self, left: &Contender<'_>, right: &Contender<'_>) -> bool {
         self.compare_keys(left, right) == Ordering::Less

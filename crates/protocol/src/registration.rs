@@ -31,7 +31,7 @@ pub struct Registration {
     repaired: Option<Instant>,
 }
 
-/// What a registration needs to know of one revision of its object.
+/// The facts of one object revision that a registration needs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CandidateSnapshot {
     /// `metadata.uid`.
@@ -46,7 +46,7 @@ pub struct CandidateSnapshot {
     pub renew: Option<Timestamp>,
 }
 
-/// What a watch of the own LeaseCandidate tells.
+/// News from a watch of the own LeaseCandidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CandidateEvent {
     /// A revision, from an event or a list.
@@ -94,7 +94,7 @@ pub enum RegistrationEffect {
     },
 }
 
-/// How a write of the own LeaseCandidate ended.
+/// The end of a write of the own LeaseCandidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistrationOutcome {
     /// It was applied; the reply of a create or a replace.
@@ -109,7 +109,7 @@ pub enum RegistrationOutcome {
     Unknown,
 }
 
-/// What this process has to do with the object that bears its name.
+/// The relation of this process to the object that bears its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Ownership {
     /// This process has sent nothing yet.
@@ -161,12 +161,12 @@ impl Registration {
         }
     }
 
-    /// Whether the object that was seen last was written by this process.
+    /// True if this process wrote the object that was seen last.
     pub fn is_registered(&self) -> bool {
         self.ownership == Ownership::Registered && self.seen.is_some()
     }
 
-    /// Whether a withdrawal has been asked for and is over: the object is gone, or may not be deleted.
+    /// True once a withdrawal that was asked for is over: the object is gone, or may not be deleted.
     pub fn is_withdrawn(&self) -> bool {
         self.goal == Goal::Done
     }
@@ -188,8 +188,8 @@ impl Registration {
         self.want_read();
     }
 
-    /// Whether pings are acked. A candidate that could not accept a grant keeps silent, so that it is not elected; on
-    /// by default.
+    /// Turns acks of pings on (the default) or off. A candidate that could not accept a grant keeps silent, so that it
+    /// is not elected.
     pub fn ack_pings(&mut self, acks: bool) {
         self.acks = acks;
     }
@@ -209,7 +209,7 @@ impl Registration {
         }
     }
 
-    /// What a watch of the own object tells. Revisions older than the newest one known are ignored.
+    /// News from a watch of the own object. Revisions older than the newest one known are ignored.
     pub fn handle_event(&mut self, event: CandidateEvent) {
         match event {
             CandidateEvent::Seen(snapshot) => self.see(snapshot),
@@ -252,7 +252,7 @@ impl Registration {
         }
     }
 
-    /// How the write under way ended.
+    /// The end of the write under way.
     pub fn handle_outcome(&mut self, now: Instant, outcome: RegistrationOutcome) {
         let Some(write) = self.write.take() else {
             return;
@@ -283,7 +283,7 @@ impl Registration {
         }
     }
 
-    /// What to do now, and when to step again.
+    /// The effect due now, and when to step again.
     pub fn step(&mut self, now: Instant, wall: Timestamp) -> RegistrationDecision {
         let busy = self.write.is_some() || self.tracked.is_reading();
         if busy || self.goal == Goal::Done {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::names::{ResourceVersion, Term, Token};
 use crate::time::{Instant, Timestamp};
 
-/// What to do with each number of a state. Every method defaults to leaving the number alone.
+/// The treatment of each number of a state. Every method defaults to leaving the number alone.
 pub trait Renumbering {
     /// A reading of the process's own clock.
     fn instant(&mut self, _: &mut Instant) {}
@@ -34,7 +34,7 @@ pub trait Renumbering {
         self.instant(instant);
         true
     }
-    /// Whether hand-overs that failed or were many make any difference. Otherwise their memory is empty.
+    /// True if hand-overs that failed or were many make any difference. Otherwise their memory is empty.
     fn tells_hold_backs(&self) -> bool {
         true
     }
@@ -48,11 +48,11 @@ pub trait Renumbering {
         self.instant(instant);
         true
     }
-    /// How many preferences of a term were withdrawn. It lengthens that time.
+    /// The number of withdrawn preferences of a term. It lengthens that time.
     fn withdrawals(&mut self, _: &mut u8) {}
-    /// How many writes in a row lost a race. It decides about pauses alone.
+    /// The number of races lost in a row. It decides about pauses alone.
     fn lost_races(&mut self, _: &mut u8) {}
-    /// How often in a row a candidate did not accept.
+    /// The failures of a candidate to accept, in a row.
     fn failures(&mut self, _: &mut u8) {}
     /// The longest duration seen in a record. It counts where it is above the configured one.
     fn longest(&mut self, _: &mut Duration) {}

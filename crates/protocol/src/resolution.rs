@@ -34,7 +34,7 @@ pub enum Conflict {
         /// Each of those strategies, with the first candidate by name that lists it first.
         firsts: BTreeMap<StrategyName, Identity>,
     },
-    /// What candidates say supersedes what goes round in a circle (v1alpha1).
+    /// Candidates' lists of superseded strategies form a circle (v1alpha1).
     Circle {
         /// A strategy, what it supersedes, and the first candidate by name that says so; each superseded strategy
         /// begins the next step, and that of the last step the first.
@@ -42,20 +42,20 @@ pub enum Conflict {
     },
 }
 
-/// What the candidates of a conflict disagree on.
+/// The disputed point of a conflict.
 pub(crate) enum Disputed<'a> {
     /// The wish of this binary version.
     Version(Option<&'a Version>),
     /// Which of these strategies supersedes the others.
     Firsts(&'a BTreeMap<StrategyName, Identity>),
-    /// What each strategy of a circle supersedes.
+    /// The strategy below each one of a circle.
     Circle(BTreeMap<&'a StrategyName, &'a StrategyName>),
 }
 
 /// Which strategy supersedes which, and the first candidate by name that says so.
 type Edges<'a> = BTreeMap<&'a StrategyName, BTreeMap<&'a StrategyName, &'a Identity>>;
 
-/// How many wishes of a conflict are told one by one.
+/// The most wishes of a conflict named one by one.
 const NAMED: usize = 8;
 
 // === impl Resolution ===
@@ -202,7 +202,7 @@ fn entangled<'a>(edges: &Edges<'a>) -> BTreeSet<&'a StrategyName> {
 // === impl Conflict ===
 
 impl Conflict {
-    /// What it is about, to be asked for each candidate.
+    /// The disputed point, to be asked for each candidate.
     pub(crate) fn disputed(&self) -> Disputed<'_> {
         match self {
             Self::Wishes { binary, .. } => Disputed::Version(binary.as_ref()),
@@ -220,7 +220,7 @@ impl Conflict {
 // === impl Disputed ===
 
 impl Disputed<'_> {
-    /// Whether this candidate takes part in the conflict: without those that do, it would be over.
+    /// True if this candidate takes part in the conflict: without those that do, it would be over.
     ///
     /// Looks at what the candidate lists and not at what the conflict is made of: each candidate may bring a strategy
     /// of its own.

@@ -26,18 +26,18 @@ pub struct CandidateRecord {
     pub ping: Option<Timestamp>,
     /// `spec.renewTime`: changes with every ack.
     pub renew: Option<Timestamp>,
-    /// Whether it carries `elector.dev/protocol: "1"`: it watches, yields at once and hands over.
+    /// True if it carries `elector.dev/protocol: "1"`: it watches, yields at once and hands over.
     pub marked: bool,
     /// The lease duration that it announces, annotation `elector.dev/lease-duration` ([R6](crate::rules#r6)).
     pub announced: Option<Duration>,
-    /// Whether `metadata.deletionTimestamp` is set: it is gone as soon as its finalizers are. Until then it is a
+    /// True if `metadata.deletionTimestamp` is set: it is gone as soon as its finalizers are. Until then it is a
     /// candidate like any other, save that it is not collected again.
     pub deleting: bool,
-    /// What it offers, or why that cannot be used: see [`Self::offer`]. An election keeps one for all who offer the same.
+    /// Its offer, or why that cannot be used: see [`Self::offer`]. An election keeps one for all who offer the same.
     pub spec: Arc<Result<CandidateSpec, Rejection>>,
 }
 
-/// What a valid candidate offers.
+/// A valid candidate's offer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CandidateSpec {
     /// The version of its binary. `None` only under the API that does without (v1alpha1).
@@ -46,7 +46,7 @@ pub struct CandidateSpec {
     pub emulation: Option<Version>,
     /// The strategy that it wishes the lease to be elected under.
     pub strategy: StrategyName,
-    /// What that strategy supersedes, the nearest first, where the API has a list of strategies (v1alpha1). `None`
+    /// Strategies superseded by that one, the nearest first, where the API has a list of strategies (v1alpha1). `None`
     /// where it has one wish, and the highest binary version decides among several.
     pub supersedes: Option<Vec<StrategyName>>,
     /// Its priority, from 1 to 2147483647, annotation `elector.dev/priority`; 0 where it has none.
@@ -58,7 +58,7 @@ pub struct CandidateSpec {
 // === impl CandidateRecord ===
 
 impl CandidateRecord {
-    /// What it offers.
+    /// Its offer.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl CandidateRecord {
         }
     }
 
-    /// Whether a ping is open by the candidate's own clock: `renewTime` is below `pingTime`.
+    /// True if a ping is open by the candidate's own clock: `renewTime` is below `pingTime`.
     ///
     /// Later Kubernetes keeps `pingTime` for ever, the first form cleared it; both read correctly here.
     pub fn is_pinged(&self) -> bool {
@@ -100,7 +100,7 @@ renumber!(CandidateRecord { version, ping => candidate_time, renew => candidate_
 // === impl CandidateSpec ===
 
 impl CandidateSpec {
-    /// Whether they are the same to the letter. Versions that differ in build metadata are equal, and not identical.
+    /// True if they are the same to the letter. Versions that differ in build metadata are equal, and not identical.
     fn is_identical(&self, other: &Self) -> bool {
         let identical = |own: &Option<Version>, other: &Option<Version>| match (own, other) {
             (Some(own), Some(other)) => own.is_identical(other),

@@ -26,7 +26,7 @@ pub use sticky::Sticky;
 
 /// A way to choose among candidates; one value for each strategy that Elector decides itself.
 pub trait Strategy: fmt::Debug + Sync {
-    /// Whether a valid candidate can be chosen under this strategy.
+    /// Checks that a valid candidate can be chosen under this strategy.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long an elector waits for what. Every field is a flag of `elector run`.
+/// The constants of an elector's waits. Every field is a flag of `elector run`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ElectorTiming {
     /// A: how long a grant lasts before it must be accepted. 5 s, doubling to [`Self::accept_window_max`] ([R5]).
@@ -11,43 +11,43 @@ pub struct ElectorTiming {
     pub accept_window: Duration,
     /// The longest accept window. 60 s.
     pub accept_window_max: Duration,
-    /// How long a marked candidate may take to answer before the next are pinged. 2 s ([R15](crate::rules#r15)).
+    /// A marked candidate's time to answer before the next are pinged. 2 s ([R15](crate::rules#r15)).
     pub ack_window: Duration,
     /// The same for other candidates. 5 s, as upstream.
     pub ack_window_unmarked: Duration,
-    /// How long an ack counts without a ping. 5 s, as upstream ([R15](crate::rules#r15)).
+    /// The validity of an ack without a ping. 5 s, as upstream ([R15](crate::rules#r15)).
     pub fresh: Duration,
     /// `W_max`: the longest lease duration that any client of the cluster uses. 15 s ([R6](crate::rules#r6)).
     pub max_lease_duration: Duration,
     /// Overrides the wait for names whose Lease is missing or unproven. Unset: `W_max`. Zero is upstream's behaviour,
     /// safe only where the elector owns the whole store ([R6](crate::rules#r6)).
     pub absent_lease_grace: Option<Duration>,
-    /// How long a candidate that did not accept is passed over. 1 min, doubling to [`Self::passed_over_max`] ([R5]).
+    /// The time of passing over a candidate that did not accept. 1 min, doubling to [`Self::passed_over_max`] ([R5]).
     ///
     /// [R5]: crate::rules#r5
     pub passed_over: Duration,
     /// The longest time a candidate is passed over. 15 min.
     pub passed_over_max: Duration,
-    /// How many live holders of a lease may be asked to make room within [`Self::preemption_window`]; twice as many where
-    /// an operator prefers the candidate. 3 ([R23]).
+    /// The most live holders of a lease to be asked to make room within [`Self::preemption_window`]; twice as many
+    /// where an operator prefers the candidate. 3 ([R23]).
     ///
     /// [R23]: crate::rules#r23
     pub preemptions: u8,
     /// The time in which pre-emptions are counted, and for which a candidate that appears or changes after a failed
     /// hand-over is not preferred. 10 min ([R23](crate::rules#r23)).
     pub preemption_window: Duration,
-    /// How long all candidates may stay silent before the open pings are repeated, a microsecond later. 30 s, doubling
+    /// The silence of all candidates after which the open pings are repeated, a microsecond later. 30 s, doubling
     /// to [`Self::ping_interval`] ([R15]).
     ///
     /// [R15]: crate::rules#r15
     pub re_ping_after: Duration,
-    /// How often a quiet candidate is pinged. 15 min, as upstream.
+    /// The interval of pings to a quiet candidate. 15 min, as upstream.
     pub ping_interval: Duration,
-    /// How long a candidate may stay without a write before it is collected. 30 min, as upstream.
+    /// The time without a write after which a candidate is collected. 30 min, as upstream.
     pub candidate_validity: Duration,
 }
 
-/// How long a candidate waits for what (safety margins: [R8](crate::rules#r8), [R12](crate::rules#r12)).
+/// The constants of a candidate's waits (safety margins: [R8](crate::rules#r8), [R12](crate::rules#r12)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CandidateTiming {
     /// W: the duration written into the Lease, whole seconds. 15 s.
@@ -58,7 +58,7 @@ pub struct CandidateTiming {
     pub renew_interval: Duration,
     /// The longest pause between failed attempts, which start at [`Self::RETRY_MIN`]. 2 s.
     pub retry_period: Duration,
-    /// How long one request may take. Below R.
+    /// The time limit of one request. Below R.
     pub request_timeout: Duration,
     /// A: what this holder grants its successor at a hand-over. 5 s ([R12](crate::rules#r12)).
     pub accept_window: Duration,
@@ -70,7 +70,7 @@ pub struct CandidateTiming {
 pub struct TimingError {
     /// The field, as the flag is named.
     pub name: &'static str,
-    /// What it was set to.
+    /// The value set.
     pub value: Duration,
     /// The rule that this breaks, with the numbers.
     pub rule: String,
@@ -167,13 +167,13 @@ impl ElectorTiming {
     /// The most [`Self::preemptions`] that can be set.
     pub const PREEMPTIONS_MAX: u8 = 60;
 
-    /// How long the `failures`-th grant in a row to the same candidate lasts.
+    /// The length of the `failures`-th grant in a row to the same candidate.
     pub(crate) fn accept_window_after(&self, failures: u8) -> Duration {
         doubled(self.accept_window, failures, self.accept_window_max)
     }
 
-    /// How long no candidate is preferred after so many failed hand-overs in a row (R23). Zero where pre-emptions do not
-    /// count at all, which no elector is allowed to be told.
+    /// The length of a hold-back after `failures` failed hand-overs in a row (R23). Zero where pre-emptions do not
+    /// count at all, a setting that no elector is allowed.
     pub(crate) fn held_back_after(&self, failures: u8) -> Duration {
         if self.preemption_window.is_zero() {
             return Duration::ZERO;
@@ -181,13 +181,13 @@ impl ElectorTiming {
         self.passed_over_after(failures)
     }
 
-    /// How long the ping of a candidate stays open that had been silent for so long when it was pinged (R15): as long
+    /// The open time of a ping to a candidate that had been silent for `silence` when it was pinged (R15): as long
     /// again, so that those which never answer cost ever less.
     pub(crate) fn re_ping_after_silence(&self, silence: Duration) -> Duration {
         silence.min(self.ping_interval).max(self.re_ping_after)
     }
 
-    /// How long a candidate is passed over after so many grants that it did not accept.
+    /// The time of passing over a candidate after `failures` grants that it did not accept.
     pub(crate) fn passed_over_after(&self, failures: u8) -> Duration {
         match failures.checked_sub(1) {
             Some(doublings) => doubled(self.passed_over, doublings, self.passed_over_max),

@@ -1,4 +1,4 @@
-//! What a process tracks of an object that it watches, reads and writes: the newest revision, the read under way, and
+//! A process's track of an object that it watches, reads and writes: the newest revision, the read under way, and
 //! the pause after failures. The Lease of a holder and the LeaseCandidate of a registration are such objects.
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl TrackedObject {
         }
     }
 
-    /// Whether a revision is newer than any seen before.
+    /// True if a revision is newer than any seen before.
     pub(crate) fn is_news(&self, version: ResourceVersion) -> bool {
         self.newest.is_none_or(|newest| newest < version)
     }
@@ -60,17 +60,17 @@ impl TrackedObject {
         }
     }
 
-    /// Whether a read is to be sent.
+    /// True if a read is to be sent.
     pub(crate) fn wants_read(&self) -> bool {
         self.reading == ReadState::Wanted
     }
 
-    /// Whether a read is under way.
+    /// True while a read is under way.
     pub(crate) fn is_reading(&self) -> bool {
         matches!(self.reading, ReadState::Sent | ReadState::Overtaken)
     }
 
-    /// Whether a read is neither wanted nor under way.
+    /// True if a read is neither wanted nor under way.
     pub(crate) fn is_settled(&self) -> bool {
         self.reading == ReadState::No
     }

@@ -66,7 +66,7 @@ impl Transition {
         )
     }
 
-    /// Whether it ended a term or began one.
+    /// True if it ended a term or began one.
     pub const fn changes_hands(self) -> bool {
         !matches!(self, Self::Renewed | Self::Signalled)
     }

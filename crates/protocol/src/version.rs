@@ -60,12 +60,12 @@ impl Version {
             .map_err(|_| VersionError::Syntax)
     }
 
-    /// Whether both are the same to the letter, build metadata included.
+    /// True if both are the same to the letter, build metadata included.
     pub(crate) fn is_identical(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
-    /// Whether this is 0.0.0, which the API reads as "no emulation version given".
+    /// True for 0.0.0, which the API reads as "no emulation version given".
     pub fn is_zero(&self) -> bool {
         (self.0.major, self.0.minor, self.0.patch) == (0, 0, 0) && self.0.pre.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What an elector would do, judged from the objects alone.
+//! An elector's next action, judged from the objects alone.
 
 #![expect(
     clippy::unwrap_used,

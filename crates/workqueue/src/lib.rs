@@ -34,7 +34,7 @@
 //!   the queue is next looked at; equal deadlines count in the order of their calls. Keys are only
 //!   compared, never hashed, so one sequence of inputs has one sequence of outputs.
 //!
-//! What it promises: no key is with two workers at once; every accepted key is handed out at or after
+//! Its promises: no key is with two workers at once; every accepted key is handed out at or after
 //! its `add`; memory is one entry per distinct key that is queued, waiting, processing or has failures.
 //!
 //! # Example

@@ -1,4 +1,4 @@
-//! How long a failed key waits: an exponential backoff of its own.
+//! The wait of a failed key: an exponential backoff of its own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl<K: Ord + Clone> RateLimiter<K> {
         self.failures.remove(key);
     }
 
-    /// How many failures of `key` are remembered.
+    /// The number of failures of `key` that are remembered.
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.failures.get(key).copied().unwrap_or(0)
     }

@@ -8,7 +8,7 @@ use crate::delays::Delays;
 use crate::limiter::RateLimiter;
 use crate::turns::Turns;
 
-/// What [`WorkQueue::poll`] found.
+/// A result of [`WorkQueue::poll`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a key that is handed out has to be worked on and marked done"]
 pub enum Poll<K> {
@@ -20,7 +20,7 @@ pub enum Poll<K> {
     ShutDown,
 }
 
-/// How long one key waited for its worker, and how long the worker took.
+/// The wait of one key for its worker, and the time that the worker took.
 ///
 /// [`WorkQueue::done`] returns it once for each hand-out. Both are differences of the `now` values of the calls, and
 /// never negative.
@@ -63,7 +63,7 @@ struct Started {
     queued: Duration,
 }
 
-/// How far the queue's life has come.
+/// The stage of the queue's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueueMode {
     /// Keys are accepted.
@@ -223,12 +223,12 @@ impl<K: Ord + Clone, G: Ord + Clone> WorkQueue<K, G> {
         self.close(QueueMode::Draining, now);
     }
 
-    /// Whether a shut-down has begun.
+    /// True once a shut-down has begun.
     pub fn is_shutting_down(&self) -> bool {
         self.mode != QueueMode::Open
     }
 
-    /// How many failures of `key` are remembered.
+    /// The number of failures of `key` that are remembered.
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.limiter.num_requeues(key)
     }
@@ -259,7 +259,7 @@ impl<K: Ord + Clone, G: Ord + Clone> WorkQueue<K, G> {
         self.retries
     }
 
-    /// How long the longest-running worker has had its key at `now`; zero when no worker has one.
+    /// The longest time for which a worker has had its key at `now`; zero when no worker has one.
     pub fn longest_processing(&self, now: Duration) -> Duration {
         let durations = self.processing_times(now);
         durations.max().unwrap_or_default()

@@ -15,7 +15,7 @@ pub(crate) struct Turns<K, G> {
     order: VecDeque<G>,
     /// When pauses end.
     pauses: BTreeSet<(Duration, G)>,
-    /// How many workers may have keys of one group.
+    /// The most workers that may have keys of one group.
     workers: NonZeroUsize,
     ready: usize,
 }
@@ -25,7 +25,7 @@ struct KeyGroup<K> {
     ready: VecDeque<K>,
     busy: usize,
     paused_until: Option<Duration>,
-    /// Whether it stands in the order.
+    /// True if it stands in the order.
     ordered: bool,
 }
 
@@ -42,7 +42,7 @@ impl<K, G: Ord + Clone> Turns<K, G> {
         }
     }
 
-    /// How many keys are ready, those of groups that are not open included.
+    /// The number of ready keys, those of groups that are not open included.
     pub(crate) const fn len(&self) -> usize {
         self.ready
     }

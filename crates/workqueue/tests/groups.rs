@@ -137,7 +137,7 @@ fn op() -> impl Strategy<Value = GroupOp> {
     ]
 }
 
-/// What a bystander knows.
+/// A bystander's knowledge.
 #[derive(Default)]
 struct Bystander {
     now: u64,

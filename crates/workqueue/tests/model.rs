@@ -28,7 +28,7 @@ fn key() -> impl Strategy<Value = QueueKey> {
     0..5_u8
 }
 
-/// What happens before the end of the queue's life. Times are in milliseconds and small, so that
+/// The inputs before the end of the queue's life. Times are in milliseconds and small, so that
 /// deadlines collide.
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
@@ -171,7 +171,7 @@ impl ModelQueue {
     }
 }
 
-/// What a bystander knows the queue to owe.
+/// The debts of the queue that a bystander knows.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Owed {
     /// Keys to be looked at now.
@@ -202,7 +202,7 @@ impl Owed {
         due
     }
 
-    /// Whether handing out `key` answers anything.
+    /// True if handing out `key` answers anything.
     fn answer(&mut self, key: QueueKey, now: u64) -> bool {
         let asked = self.looks.remove(&key);
         let over = self

@@ -1,10 +1,10 @@
-//! What a decision amounts to, in one word.
+//! The upshot of a decision, in one word.
 
 use std::fmt;
 
 use crate::elector::decision::{Decision, Effect, Reason};
 
-/// What a step amounts to.
+/// The upshot of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Nothing is to be done.
@@ -28,7 +28,7 @@ pub enum Action {
 // === impl Decision ===
 
 impl Decision {
-    /// What this decision amounts to. It follows from the reason and the effects.
+    /// The upshot of this decision. It follows from the reason and the effects.
     pub fn action(&self) -> Action {
         match &self.reason {
             Reason::NotSynced | Reason::AwaitCreated | Reason::AwaitAccept { .. } => Action::Wait,

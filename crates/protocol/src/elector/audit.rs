@@ -164,7 +164,7 @@ fn audit_candidate(
     Ok(Move::Renew)
 }
 
-/// Whether `after` begins the next term, with everything that a grant and an acquisition have in common.
+/// True if `after` begins the next term, with everything that a grant and an acquisition have in common.
 fn begins_term(before: &LeaseRecord, after: &LeaseRecord) -> bool {
     after.term == before.term.next()
         && after.acquire_time.is_some()

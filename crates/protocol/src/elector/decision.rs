@@ -1,4 +1,4 @@
-//! What a step decides, as data: effects, the reason, and when to step again.
+//! The decision of a step, as data: effects, the reason, and when to step again.
 
 mod words;
 
@@ -88,9 +88,9 @@ pub enum Reason {
     NoEligible {
         /// The candidate.
         name: Identity,
-        /// What it lacks.
+        /// Its defect.
         rejection: Rejection,
-        /// How many others there are.
+        /// The number of others.
         others: usize,
     },
     /// Candidates disagree on the strategy.
@@ -103,7 +103,7 @@ pub enum Reason {
     AwaitCreated,
     /// Unheld, but a former holder may still believe that it leads ([R6](crate::rules#r6)).
     AwaitProof {
-        /// How much longer.
+        /// The time left.
         remaining: Duration,
     },
     /// A grant has not been accepted yet.
@@ -150,7 +150,7 @@ pub enum Reason {
         better: Identity,
         /// Why.
         because: HoldBackCause,
-        /// How much longer.
+        /// The time left.
         remaining: Duration,
     },
     /// A better candidate is not preferred, since an operator froze the lease ([R16](crate::rules#r16)).
@@ -159,7 +159,7 @@ pub enum Reason {
         holder: Identity,
         /// The best of the better candidates.
         better: Identity,
-        /// How much longer.
+        /// The time left.
         remaining: Duration,
     },
     /// The holder has been asked to make room.

@@ -38,16 +38,16 @@ pub(super) struct PassedOver {
     spec: Arc<Result<CandidateSpec, Rejection>>,
 }
 
-/// What a step needs besides the election itself.
+/// A step's inputs besides the election itself.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The constants.
     pub timing: ElectorTiming,
-    /// Whether unmodified client-go holders can be asked to yield here.
+    /// The state of the field that asks unmodified client-go holders to yield.
     pub preference_field: PreferenceField,
 }
 
-/// Whether the server keeps `spec.preferredHolder`, the only signal that unmodified client-go holders obey.
+/// The fate of `spec.preferredHolder` at the server, the only signal that unmodified client-go holders obey.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PreferenceField {
     /// No answer to a write has shown it yet.
@@ -62,7 +62,7 @@ pub enum PreferenceField {
 /// More failures change neither the window nor the penalty: from a second, so many doublings exceed a day, the longest
 /// maximum that can be set.
 const FAILURES_MAX: u8 = 18;
-/// How long the watch may take to bring what a POST created before the POST is tried again.
+/// The watch's time to bring what a POST created before the POST is tried again.
 pub(super) const POST_SETTLES: Duration = Duration::from_secs(2);
 
 // === impl Election ===
@@ -104,8 +104,8 @@ impl Election {
         self.candidates.iter().map(|seen| &seen.candidate)
     }
 
-    /// Whether nothing here is worth remembering at `now`: no Lease, no candidate, and absent for so long that no
-    /// holder of any duration can be left.
+    /// True if nothing here is worth remembering at `now`: no Lease, no candidate, and an absence that no
+    /// holder of any duration can outlast.
     pub fn is_forgettable(&self, now: Instant) -> bool {
         match self.watch.presence() {
             LeasePresence::Absent { since } => {
@@ -236,14 +236,14 @@ impl Election {
         self.passed_over.remove(name);
     }
 
-    /// How often in a row a candidate did not accept.
+    /// The failures of a candidate to accept, in a row.
     pub(super) fn failures(&self, name: &Identity) -> u8 {
         self.passed_over
             .get(name)
             .map_or(0, |failed| failed.failures)
     }
 
-    /// Whether a candidate that did not accept is passed over at `now` (R5).
+    /// True if a candidate that did not accept is passed over at `now` (R5).
     pub(super) fn passes_over(
         &self,
         name: &Identity,
@@ -340,7 +340,7 @@ impl Election {
     }
 }
 
-/// What a revision of a candidate is to the order (R16), which looks at neither pings nor acks.
+/// The news in a revision of a candidate for the order (R16), which looks at neither pings nor acks.
 fn news_of(known: Option<&ObservedCandidate>, candidate: &CandidateRecord) -> CandidateNews {
     match known.map(|known| &known.candidate) {
         None => CandidateNews::Changed,

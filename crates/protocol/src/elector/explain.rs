@@ -1,4 +1,4 @@
-//! What an elector would do next, judged from the objects alone.
+//! An elector's next action, judged from the objects alone.
 //!
 //! An elector decides by what it saw happen on its own clock. Where only the objects are at hand, their own times
 //! stand for what was observed: a record is as old as its renewal time, a ping as its ping time, an ack as its
@@ -34,13 +34,13 @@ pub struct Objects {
     pub earlier: Vec<LeaseSnapshot>,
     /// The candidates that name it.
     pub candidates: Vec<CandidateRecord>,
-    /// What electors told of preferences that they hold back ([R23]), in any order. Those that are over do not count.
+    /// Electors' notices of preferences that they hold back ([R23]), in any order. Those that are over do not count.
     ///
     /// [R23]: crate::rules#r23
     pub notices: Vec<HoldBackNotice>,
 }
 
-/// What an elector would do next, and why.
+/// An elector's next action, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// In one word.
@@ -55,13 +55,13 @@ pub struct Explanation {
     pub ping: Vec<Identity>,
     /// Why.
     pub reason: Reason,
-    /// What operators say that counts now.
+    /// The operators' word that counts now.
     pub word: OperatorWord,
-    /// What operators say that does not count, in the order of the fields of [`OperatorWord`], then of candidates.
+    /// Words of operators that do not count, in the order of the fields of [`OperatorWord`], then of candidates.
     pub ignored: Vec<IgnoredWord>,
     /// When the elector would look again if nothing changed before, and why.
     pub wake: Option<WakeAfter>,
-    /// How the candidates stand.
+    /// The candidates' standing.
     pub candidates: Vec<RankedCandidate>,
 }
 

@@ -1,4 +1,4 @@
-//! What failed hand-overs and many pre-emptions cost: the preference, and not the lease (R23).
+//! The price of failed hand-overs and many pre-emptions: the preference, and not the lease (R23).
 //!
 //! A live holder makes room because a better candidate acked. A candidate that acks and does not accept leaves the lease
 //! without a leader for an accept window, and may come back under another name or version at once, which R5 would not
@@ -16,8 +16,8 @@ use crate::renumber::{Renumber, Renumbering};
 use crate::time::{Instant, Timestamp};
 use crate::timing::ElectorTiming;
 
-/// What one elector saw of the pre-emptions of a lease: hand-overs and releases for a better candidate, whichever elector
-/// asked for them.
+/// One elector's memory of the pre-emptions of a lease: hand-overs and releases for a better candidate, whichever
+/// elector asked for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct HoldBack {
     /// The newest pre-emption after which the lease was not accepted.
@@ -26,9 +26,9 @@ pub(super) struct HoldBack {
     preemptions: Vec<Instant>,
     /// Candidates that have accepted a term of this lease, in the order of their names.
     accepted: Vec<Identity>,
-    /// Whether the holder was asked to make room in this term.
+    /// True if the holder was asked to make room in this term.
     asked: bool,
-    /// Whether the holder before was pre-empted, and no grant has been accepted since.
+    /// True if the holder before was pre-empted, and no grant has been accepted since.
     preempted: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct HoldBack {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct FailedHandOver {
     at: Instant,
-    /// How many there have been in a row, each within an hour of the one before.
+    /// The number of them in a row, each within an hour of the one before.
     failures: u8,
     /// The candidates that have stood unchanged since then.
     standing: BTreeSet<Identity>,
@@ -47,14 +47,14 @@ struct FailedHandOver {
 pub enum HoldBackCause {
     /// The last holder that made room did so in vain, and no candidate is preferred for a while.
     FailedHandOver {
-        /// How many in a row were in vain.
+        /// The number of failures in a row.
         failures: u8,
     },
     /// The candidate appeared or changed after a hand-over was in vain, and has accepted no term of this lease.
     NewSinceFailure,
     /// So many holders have made room lately.
     Preemptions {
-        /// How many.
+        /// Their number.
         count: u8,
         /// Within which time.
         within: Duration,
@@ -66,8 +66,8 @@ pub enum HoldBackCause {
     },
 }
 
-/// What an elector told of a preference that it holds back, as far as it was written down: what is left of its memory for
-/// those who have nothing but objects.
+/// An elector's notice of a preference that it holds back, as far as it was written down: what is left of its memory
+/// for those who have nothing but objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldBackNotice {
     /// The candidate that is better.
@@ -85,7 +85,7 @@ pub struct HoldBackNotice {
 #[error("must be a reason to hold a preference back")]
 pub struct HoldBackCauseError;
 
-/// How many pre-emptions are remembered: the largest budget, and as many more for operators.
+/// The most pre-emptions remembered: the largest budget, and as many more for operators.
 const REMEMBERED_MAX: usize = 2 * ElectorTiming::PREEMPTIONS_MAX as usize;
 /// The failures are forgotten when there was none for so long.
 const FALL_BACK: Duration = Duration::from_secs(3600);
@@ -181,7 +181,7 @@ impl HoldBack {
             .max_by_key(|(until, _)| *until)
     }
 
-    /// Whether a grant goes to this candidate only if no other one acks: it has accepted no term of this lease, and
+    /// True if a grant goes to this candidate only when no other one acks: it has accepted no term of this lease, and
     /// hand-overs fail. `fails_now`: the present grant expires without an accept.
     pub(super) fn defers(
         &self,
@@ -285,7 +285,7 @@ impl HoldBack {
         }
     }
 
-    /// Whether a candidate has accepted a term of this lease.
+    /// True if a candidate has accepted a term of this lease.
     fn has_led(&self, name: &Identity) -> bool {
         self.accepted.binary_search(name).is_ok()
     }
@@ -296,7 +296,7 @@ impl HoldBack {
         }
     }
 
-    /// Whether nothing speaks for a candidate: neither has it accepted a term, nor was it there before the failure.
+    /// True if nothing speaks for a candidate: neither has it accepted a term, nor was it there before the failure.
     fn is_new(&self, failed: &FailedHandOver, name: &Identity) -> bool {
         !self.has_led(name) && !failed.standing.contains(name)
     }

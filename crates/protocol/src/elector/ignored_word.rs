@@ -1,4 +1,4 @@
-//! What operators say of a lease and of its candidates that does not count (R16).
+//! Words of operators on a lease and on its candidates that do not count (R16).
 
 use crate::elector::election::Election;
 use crate::elector::ranking::RankedCandidate;
@@ -34,7 +34,7 @@ pub enum IgnoredWord {
 // === impl IgnoredWord ===
 
 impl IgnoredWord {
-    /// What counts of an operator's word on the lease at `wall`, and what does not.
+    /// The part of an operator's word on the lease that counts at `wall`, and the rest.
     pub(super) fn split(
         said: &OperatorWord,
         wall: Timestamp,
@@ -63,7 +63,7 @@ impl IgnoredWord {
         (counts, ignored)
     }
 
-    /// What does not count of the times that are said of the candidates, by their names.
+    /// The times said of candidates that do not count, by the candidates' names.
     pub(super) fn of_candidates(
         election: &Election,
         now: Instant,

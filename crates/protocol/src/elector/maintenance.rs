@@ -1,4 +1,4 @@
-//! What is due whichever candidate leads: the Lease of a strategy that another elector decides, candidates that
+//! Duties whichever candidate leads: the Lease of a strategy that another elector decides, candidates that
 //! disagree, candidates to be pinged once in a while, and dead ones.
 
 use crate::elector::decision::{Effect, Reason};
@@ -69,7 +69,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// What is due for every candidate, in whatever state the lease is: settle acks of slow clocks, ping quiet
+    /// The upkeep of every candidate, in whatever state the lease is: settle acks of slow clocks, ping quiet
     /// candidates once in a while, collect dead ones (R15).
     pub(super) fn maintain_candidates(&mut self) {
         let timing = &self.settings.timing;

@@ -1,4 +1,4 @@
-//! What an elector saw of each candidate, and when it saw it on its own clock.
+//! An elector's sightings of each candidate, with their times on its own clock.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) struct Sighting {
     pub(super) version: ResourceVersion,
 }
 
-/// Whether a candidate is known to be alive.
+/// A candidate's liveness, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Liveness {
     /// It acked ([R15](crate::rules#r15)).
@@ -84,7 +84,7 @@ impl ObservedCandidate {
         self.candidate = candidate;
     }
 
-    /// What it offers now; `None` where that cannot be used, or an operator wants it not to lead (R16).
+    /// Its present offer; `None` where that cannot be used, or an operator wants it not to lead (R16).
     pub(super) fn offer(&self, now: Instant, wall: Timestamp) -> Option<&CandidateSpec> {
         let stands_down = matches!(self.stand_down(now, wall), Some((_, Ok(_))));
         self.candidate.offer().ok().filter(|_| !stands_down)
@@ -100,12 +100,12 @@ impl ObservedCandidate {
         Some((said, said.remaining(self.told?, now, wall)))
     }
 
-    /// Whether a ping is open: no ack was seen in a later revision.
+    /// True if a ping is open: no ack was seen in a later revision.
     pub(super) fn is_ping_open(&self) -> bool {
         self.candidate.is_pinged() && !self.acked_after_ping()
     }
 
-    /// Whether it acked, with a clock that is still below the ping (R15): the ping must be settled, or it goes on
+    /// True if it acked, with a clock that is still below the ping (R15): the ping must be settled, or it goes on
     /// acking.
     pub(super) fn is_unsettled(&self) -> bool {
         self.candidate.is_pinged() && self.acked_after_ping()
@@ -118,7 +118,7 @@ impl ObservedCandidate {
         }
     }
 
-    /// How long it may take to answer.
+    /// Its time to answer.
     pub(super) fn ack_window(&self, timing: &ElectorTiming) -> Duration {
         if self.candidate.marked {
             timing.ack_window
@@ -133,7 +133,7 @@ impl ObservedCandidate {
         Some(pinged.at.after(self.ack_window(timing)))
     }
 
-    /// Whether it is alive, judged for a round that began at `round` (R15); without a round only a fresh ack counts.
+    /// Its liveness, judged for a round that began at `round` (R15); without a round only a fresh ack counts.
     pub(super) fn liveness(
         &self,
         now: Instant,
@@ -158,7 +158,7 @@ impl ObservedCandidate {
         Liveness::Unpinged
     }
 
-    /// Whether its newest ack came after `instant`.
+    /// True if its newest ack came after `instant`.
     pub(super) fn acked_since(&self, instant: Instant) -> bool {
         self.acked.is_some_and(|acked| acked.at > instant)
     }

@@ -29,7 +29,7 @@ impl OpenLease<'_> {
         }
     }
 
-    /// What makes the lease free to be granted.
+    /// The event that frees the lease for a grant.
     pub(super) fn ready_when(&self) -> WakeReason {
         match self.vacancy {
             Vacancy::Expired { .. } => WakeReason::Expiry,

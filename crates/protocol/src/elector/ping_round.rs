@@ -39,7 +39,7 @@ pub(super) struct PingRound<'a> {
     pub(super) silent: Vec<Identity>,
 }
 
-/// What the candidates of a round are judged by.
+/// The criteria for the candidates of a round.
 struct Criteria<'a> {
     now: Instant,
     election: &'a Election,
@@ -197,7 +197,7 @@ impl Criteria<'_> {
         }
     }
 
-    /// Whether a candidate that did not accept a grant is passed over for now (R5).
+    /// True if a candidate that did not accept a grant is passed over for now (R5).
     fn passes_over(&self, name: &Identity) -> bool {
         let failed = match self.purpose {
             PingPurpose::Election { failed, .. } => *failed,
@@ -206,7 +206,7 @@ impl Criteria<'_> {
         failed == Some(name) || self.election.passes_over(name, self.now, self.timing)
     }
 
-    /// Whether a candidate counts only where no other one acks: it is passed over, or a grant goes first to those that
+    /// True if a candidate counts only where no other one acks: it is passed over, or a grant goes first to those that
     /// have led (R23).
     fn defers(&self, name: &Identity) -> bool {
         let untested = match self.purpose {

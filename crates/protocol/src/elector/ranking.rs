@@ -1,4 +1,4 @@
-//! How the candidates of a lease stand: which are eligible, in which order, and why.
+//! The standing of a lease's candidates: which are eligible, in which order, and why.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub struct Ranking {
 pub struct RankedCandidate {
     /// The candidate.
     pub name: Identity,
-    /// Whether it is valid under the strategy; says nothing about being alive.
+    /// True if it is valid under the strategy; says nothing about being alive.
     pub eligible: bool,
     /// From 1 among the eligible.
     pub rank: Option<usize>,
@@ -50,7 +50,7 @@ impl Election {
         }
     }
 
-    /// How the candidates stand at `now`, which is `wall` by the elector's wall clock.
+    /// The candidates' standing at `now`, which is `wall` by the elector's wall clock.
     pub fn ranking(&self, now: Instant, wall: Timestamp, settings: &Settings) -> Ranking {
         let strategy = self.strategy(now, wall, settings);
         let contenders = strategy

@@ -14,22 +14,22 @@ use crate::names::Identity;
 use crate::renumber::{Renumber, Renumbering};
 use crate::time::Instant;
 
-/// What an elector remembers of the preferences of the present term.
+/// An elector's memory of the preferences of the present term.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct SeenPreference {
     /// When the present preference was first seen; `None` where there is none, or it has had its time.
     since: Option<Instant>,
     /// The news of the preferred candidate since then.
     news: CandidateNews,
-    /// How many preferences of this term were withdrawn, by whichever elector.
+    /// The withdrawals of preferences of this term, by whichever elector.
     withdrawals: u8,
-    /// How many went on to another candidate.
+    /// The moves to another candidate.
     moves: u8,
     /// When the newest one was withdrawn; `None` where one stands, or one alone was withdrawn in this term.
     withdrawn: Option<Instant>,
 }
 
-/// What an elector saw of the preferred candidate while the preference stood. A ping or an ack is no news.
+/// An elector's news of the preferred candidate while the preference stood. A ping or an ack is no news.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum CandidateNews {
     /// Nothing that the order looks at, so that this elector may be blind to what another one saw.
@@ -199,7 +199,7 @@ impl Renumber for SeenPreference {
         if let Some(withdrawn) = &mut self.withdrawn {
             by.instant(withdrawn);
         }
-        // What nothing waits for any more makes no difference.
+        // A time for which nothing waits any more makes no difference.
         if !self
             .since
             .as_mut()

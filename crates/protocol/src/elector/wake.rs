@@ -10,16 +10,16 @@ use crate::time::Instant;
 pub struct Wake {
     /// The instant of the elector's clock.
     pub at: Instant,
-    /// What is due then.
+    /// The work due then.
     pub why: WakeReason,
 }
 
-/// How long it is until a [`Wake`]. `Display` is a fragment for the log and for `elector explain`.
+/// The time until a [`Wake`]. `Display` is a fragment for the log and for `elector explain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeAfter {
     /// Zero where it is due.
     pub after: Duration,
-    /// What is due then.
+    /// The work due then.
     pub why: WakeReason,
 }
 
@@ -51,7 +51,7 @@ pub enum WakeReason {
     PreferenceDoubted,
     /// A better candidate that is held back may be preferred ([R23](crate::rules#r23)).
     HeldBack,
-    /// What an operator prefers is over ([R16](crate::rules#r16)).
+    /// An operator's preference is over ([R16](crate::rules#r16)).
     OperatorPreference,
     /// A candidate need not stand down any more ([R16](crate::rules#r16)).
     StandDown,
@@ -70,7 +70,7 @@ pub enum WakeReason {
 // === impl Wake ===
 
 impl Wake {
-    /// How long it is until then.
+    /// The time until then.
     pub fn after(self, now: Instant) -> WakeAfter {
         WakeAfter {
             after: self.at.since(now),

@@ -1,4 +1,4 @@
-//! How a candidate takes a free lease itself, without a grant (R18).
+//! A candidate's own acquisition of a free lease, without a grant (R18).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::strategy::name::StrategyName;
 use crate::time::Instant;
 use crate::timing::{CandidateTiming, LONGEST_LEASE};
 
-/// What a process that may acquire knows beyond its own terms, by its monotonic clock.
+/// The knowledge beyond its own terms of a process that may acquire, by its monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Vigil {
     watch: LeaseWatch,
@@ -23,7 +23,7 @@ pub(super) struct Vigil {
     pinged: Option<Instant>,
     /// When a read, or a race that was lost, last said that the process does not stand still.
     confirmed: Option<Instant>,
-    /// Whether an operator wants this process not to lead (R16).
+    /// True if an operator wants this process not to lead (R16).
     stands_down: bool,
     /// The holder that the lease was taken from, if that one may have been alive.
     taken_from: Option<LivingHolder>,
@@ -34,11 +34,11 @@ pub(super) struct Vigil {
 struct LivingHolder {
     /// When its record was first seen.
     seen: Instant,
-    /// How long after that it would have expired.
+    /// The time from then to its expiry.
     duration: Duration,
 }
 
-/// What is to be done about a lease that may be acquired, and when by the monotonic clock.
+/// The action due on a lease that may be acquired, and when by the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acquire {
     /// POST a born record (R2).
@@ -49,16 +49,16 @@ pub(super) enum Acquire {
     Take(Instant),
 }
 
-/// How long the watch may take to bring what a POST created before it is looked for.
+/// The watch's time to bring what a POST created before it is looked for.
 const POST_SETTLES: Duration = Duration::from_secs(2);
 
-/// How far apart POSTs are, so that a stranger that deletes the Lease again and again makes no loop of requests.
+/// The interval of POSTs, so that a stranger that deletes the Lease again and again makes no loop of requests.
 const POST_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the watch may take to bring the revision to which a write lost a race before it is read (R2).
+/// The watch's time to bring the revision to which a write lost a race before it is read (R2).
 const WATCH_SETTLES: Duration = Duration::from_secs(2);
 
-/// How late an acquisition may come without a look at the Lease: more than a busy machine delays a step, and less than
-/// a pause that others make use of.
+/// The longest delay of an acquisition without a look at the Lease: more than a busy machine delays a step, and
+/// less than a pause that others make use of.
 pub(super) const LATE: Duration = CandidateTiming::RETRY_MIN;
 
 // === impl Vigil ===
@@ -157,7 +157,7 @@ impl Vigil {
         Some(seen.after(duration))
     }
 
-    /// What an acquisition needs next. `None` where nothing is known of the Lease, or another elector decides it.
+    /// The next need of an acquisition. `None` where nothing is known of the Lease, or another elector decides it.
     ///
     /// A Lease that is missing is created at once: a born record grants nothing, and the wait for it runs all the same
     /// (R6 c). An acquisition that comes late, and is no retry, reads first. The process stood still, and its stop-watch
@@ -217,14 +217,14 @@ impl Vigil {
         Some((reason, Some(due.after(fallback))))
     }
 
-    /// How long the lease has been free.
+    /// The time since the lease became free.
     pub(super) fn free_for(&self, now: Instant, config: &HolderConfig) -> Option<Duration> {
         let (acquisition, _) = self.acquisition(config)?;
         let free = self.free_at(self.watch.lease()?, acquisition, config)?;
         (free <= now).then(|| now.since(free))
     }
 
-    /// How this process acquires the lease, where it may: no operator wants it not to lead, and its own wish belongs to
+    /// Its way to acquire the lease, where it may: no operator wants it not to lead, and its own wish belongs to
     /// no other elector.
     fn acquisition<'a>(&self, config: &'a HolderConfig) -> Option<(&'a Acquisition, Duration)> {
         let acquires = config.mode.acquisition()?;
@@ -276,7 +276,7 @@ impl Vigil {
         observed.free_at(self.longest_lease(acquisition, config), grace)
     }
 
-    /// How long an unproven record with that strategy is waited for (R6). A shorter wait is one process's word, and a
+    /// The wait for an unproven record with that strategy (R6). A shorter wait is one process's word, and a
     /// strategy says that others count on `W_max`.
     fn grace(
         &self,
@@ -309,7 +309,7 @@ impl Vigil {
     }
 }
 
-/// Whether the electors of these rules decide by it.
+/// True if the electors of these rules decide by it.
 fn is_ours(strategy: &StrategyName) -> bool {
     strategy.strategy().is_some()
 }

@@ -1,4 +1,4 @@
-//! What a holder is told once and for all: its name, how long it waits for what, and how it comes by its terms.
+//! The fixed settings of a holder: its name, the lengths of its waits, and the source of its terms.
 
 use std::time::Duration;
 
@@ -6,34 +6,34 @@ use crate::names::Identity;
 use crate::strategy::name::StrategyName;
 use crate::timing::CandidateTiming;
 
-/// What a holder is told once and for all. The duration of a term cannot change under it ([R11](crate::rules#r11)).
+/// The fixed settings of a holder. The duration of a term cannot change under it ([R11](crate::rules#r11)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HolderConfig {
     /// The identity of this process ([R1](crate::rules#r1)).
     pub identity: Identity,
-    /// How long it waits for what.
+    /// The lengths of its waits.
     pub timing: CandidateTiming,
-    /// How it comes by its terms.
+    /// The source of its terms.
     pub mode: HolderMode,
 }
 
-/// How a process comes by its terms ([R18](crate::rules#r18)).
+/// The source of a process's terms ([R18](crate::rules#r18)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HolderMode {
     /// It accepts grants, and acquires nothing.
     Elected,
     /// It accepts grants, and acquires a lease that has been free for so long: the elector is away, or may not write.
     Auto {
-        /// How long an elector has for its grant. 5 s.
+        /// An elector's time for its grant. 5 s.
         fallback: Duration,
-        /// How it acquires.
+        /// Its way to acquire.
         acquisition: Acquisition,
     },
     /// It acquires a lease as soon as that is free, and accepts no grant.
     Plain(Acquisition),
 }
 
-/// How a process acquires a lease.
+/// A process's way to acquire a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquisition {
     /// The strategy that a Lease is created with, that of the own candidate. A process without a candidate has none.
@@ -64,12 +64,12 @@ pub enum Displaced {
 // === impl HolderMode ===
 
 impl HolderMode {
-    /// Whether grants are accepted.
+    /// True if grants are accepted.
     pub(super) const fn accepts(&self) -> bool {
         !matches!(self, Self::Plain(_))
     }
 
-    /// How leases are acquired, and how long after they became free.
+    /// The way to acquire leases, and the wait after they became free.
     pub(super) const fn acquisition(&self) -> Option<(&Acquisition, Duration)> {
         match self {
             Self::Elected => None,

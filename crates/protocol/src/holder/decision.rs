@@ -1,4 +1,4 @@
-//! What a step of a holder decides, as data.
+//! The decision of a step of a holder, as data.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::time::Instant;
 /// The outcome of one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Decision {
-    /// What to do now, in this order.
+    /// The effects due now, in this order.
     pub effects: Vec<Effect>,
     /// When to step again if nothing happens before.
     pub wake_at: Option<Instant>,
@@ -26,7 +26,7 @@ pub enum Effect {
     Create(LeaseRecord),
     /// PUT the Lease with the uid and resourceVersion named, and report by [`super::Holder::handle_outcome`].
     Write {
-        /// What the write is for.
+        /// The purpose of the write.
         kind: WriteKind,
         /// The write.
         write: LeaseWrite,
@@ -47,7 +47,7 @@ pub enum Effect {
     Ended(Ending),
 }
 
-/// What a write of the Lease is for.
+/// The purpose of a write of the Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WriteKind {
     /// The electee's first own write, which begins the term ([R5](crate::rules#r5), [R8](crate::rules#r8)).
@@ -77,7 +77,7 @@ pub enum StopReason {
     Lost(Loss),
 }
 
-/// How a term ended.
+/// The end of a term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// This holder granted the lease to its successor.

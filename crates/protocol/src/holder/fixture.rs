@@ -26,7 +26,7 @@ pub(super) struct HolderFixture {
     pub(super) store: LeaseRegister,
     pub(super) holder: Holder,
     pub(super) now: Instant,
-    /// What happened to the work.
+    /// The events of the work.
     pub(super) work_events: Vec<WorkEvent>,
     /// Kinds of the writes sent, in order.
     pub(super) sent: Vec<WriteKind>,
@@ -34,9 +34,9 @@ pub(super) struct HolderFixture {
     pub(super) network: Network,
     /// The write that the network keeps.
     pub(super) kept: Option<LeaseWrite>,
-    /// How many of the next writes a stranger comes before. The watch brings its write before the reply comes.
+    /// The number of next writes that a stranger precedes. The watch brings its write before the reply comes.
     pub(super) races: usize,
-    /// How often the Lease was read.
+    /// The number of reads of the Lease.
     pub(super) reads: usize,
     /// When the last decision asked to be stepped again.
     pub(super) wake_at: Option<Instant>,

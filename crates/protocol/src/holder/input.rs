@@ -1,10 +1,10 @@
-//! What a holder is told of its Lease: events of the watch, and how its requests ended.
+//! Inputs of a holder about its Lease: events of the watch, and the ends of its requests.
 
 use crate::lease::LeaseSnapshot;
 use crate::lease_watch::NewsSource;
 use crate::names::ResourceVersion;
 
-/// What a watch of the Lease tells.
+/// News from a watch of the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseEvent {
     /// A revision, from an event or a list.
@@ -15,7 +15,7 @@ pub enum LeaseEvent {
     Absent(ResourceVersion),
 }
 
-/// How a write ended.
+/// The end of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseOutcome {
     /// It was applied, and this revision is the reply.

@@ -40,11 +40,11 @@ pub struct Holder {
     /// Attempts on the known revision whose outcome is unknown. They may have been applied, or be applied yet.
     pub(super) unresolved: Vec<WriteAttempt>,
     pub(super) closing: Closing,
-    /// What is known of the Lease for an acquisition, where this process makes any.
+    /// The knowledge of the Lease for an acquisition, where this process makes any.
     pub(super) vigil: Option<Vigil>,
 }
 
-/// How long this process may believe that it leads, and under which token.
+/// The belief of this process that it leads: its term, its token and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Belief {
     /// The term.
@@ -81,7 +81,7 @@ impl Holder {
         }
     }
 
-    /// Whether this process may believe that it leads, computed from numbers on every call ([R9](crate::rules#r9)).
+    /// True while this process may believe that it leads, computed from numbers on every call ([R9](crate::rules#r9)).
     pub fn believes(&self, now: Instant) -> bool {
         self.belief().is_some_and(|belief| now < belief.deadline)
     }
@@ -106,13 +106,13 @@ impl Holder {
         self.known.as_ref()
     }
 
-    /// Whether a grant would be accepted. A candidate that would not should not ack pings either.
+    /// True if a grant would be accepted. A candidate that would not should not ack pings either.
     pub fn can_accept(&self) -> bool {
         !self.is_closing() && !matches!(self.phase, TermPhase::Lost { .. })
     }
 
-    /// Whether a shutdown has been asked for and nothing is left to do: no term, and no write of ours that may have begun
-    /// one or may yet. A read, or the creation of an unheld Lease, is not waited for.
+    /// True if a shutdown has been asked for and nothing is left to do: no term, and no write of ours that may have
+    /// begun one or may yet. A read, or the creation of an unheld Lease, is not waited for.
     pub fn is_finished(&self) -> bool {
         self.is_closing()
             && self.phase == TermPhase::Waiting { ended: None }
@@ -120,7 +120,7 @@ impl Holder {
             && (self.unresolved.is_empty() || self.tracked.is_settled())
     }
 
-    /// What a watch of the Lease tells. Revisions older than the newest one known are ignored; where one contradicts
+    /// News from a watch of the Lease. Revisions older than the newest one known are ignored; where one contradicts
     /// the own term, the next step reads the Lease.
     pub fn handle_event(&mut self, now: Moment, event: LeaseEvent) {
         self.end_expired_belief(now.holder);
@@ -205,7 +205,7 @@ impl Holder {
         }
     }
 
-    /// How the write under way ended.
+    /// The end of the write under way.
     pub fn handle_outcome(&mut self, now: Moment, outcome: LeaseOutcome) {
         self.end_expired_belief(now.holder);
         match self.in_flight.clone() {

@@ -105,14 +105,14 @@ struct HolderCheck {
     history: Vec<LeaseSnapshot>,
     now: Instant,
     sent: Vec<SentWrite>,
-    /// Whether the last write sent is still waited for.
+    /// True while the last write sent is awaited.
     awaited: bool,
-    /// What the store held when the read under way was sent.
+    /// The store's Lease when the read under way was sent.
     read: Option<Option<LeaseSnapshot>>,
     working: bool,
     closing: bool,
     mode: HolderMode,
-    /// Whether a POST is under way.
+    /// True while a POST is under way.
     creating: bool,
     shown: ShownHistory,
     /// Terms of this process, by the accept or the acquisition that the store applied.
@@ -294,7 +294,7 @@ impl HolderCheck {
         };
         let before = self.holder.tracked.newest;
         self.holder.handle_event(Moment::same(self.now), event);
-        // What is older than the newest known shows nothing.
+        // A revision older than the newest known shows nothing.
         if self.holder.tracked.newest != before {
             self.note_shown(source);
         }

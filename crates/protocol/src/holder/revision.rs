@@ -1,4 +1,4 @@
-//! What a newer revision of the Lease means: its holder, which write of ours it proves, and whether the term is over.
+//! The meaning of a newer Lease revision: its holder, which write of ours it proves, and whether the term is over.
 
 use super::acquisition::Vigil;
 use super::decision::{Ending, Loss, WriteKind};
@@ -69,7 +69,7 @@ impl Holder {
         self.settle_attempts();
     }
 
-    /// Whether a revision that is not news speaks against the own term.
+    /// True if a revision that is not news speaks against the own term.
     pub(super) fn contradicts(&self, snapshot: &LeaseSnapshot) -> bool {
         let (TermPhase::Holding(_), Some(known)) = (&self.phase, &self.known) else {
             return false;
@@ -79,7 +79,7 @@ impl Holder {
             || known.record.term != snapshot.record.term
     }
 
-    /// Whether a revision says anything that the one known does not.
+    /// True if a revision says anything that the one known does not.
     fn is_other_record(&self, snapshot: &LeaseSnapshot) -> bool {
         self.known.as_ref().is_none_or(|known| {
             known.uid != snapshot.uid || !known.record.same_record(&snapshot.record)
@@ -98,7 +98,7 @@ impl Holder {
         self.tracked.overtake();
     }
 
-    /// Whether a newer revision still is the own term, and when the write of ours that it shows was sent.
+    /// The send time of the write of ours that a newer revision shows, where that still is the own term.
     fn check_own_term(
         &self,
         holding: &Holding,
@@ -126,7 +126,7 @@ impl Holder {
         Ok(None)
     }
 
-    /// How the term ended, given that the Lease does not name this process any more.
+    /// The end of the term, given that the Lease does not name this process any more.
     fn given_up(&self, holding: &Holding, known: &LeaseRecord, new: &LeaseRecord) -> Ending {
         let stopped = matches!(holding.work, WorkState::Stopped { .. });
         match &new.holder {

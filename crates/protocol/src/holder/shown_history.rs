@@ -8,7 +8,7 @@ use crate::lease::LeaseSnapshot;
 use crate::lease_watch::NewsSource;
 use crate::time::Instant;
 
-/// What a process was shown of its Lease, the oldest first; `None` says that it was missing.
+/// A process's views of its Lease, the oldest first; `None` says that it was missing.
 #[derive(Default)]
 pub(super) struct ShownHistory(Vec<(Instant, Option<LeaseSnapshot>, NewsSource)>);
 
@@ -28,7 +28,7 @@ impl ShownHistory {
         }
     }
 
-    /// Whether a record may be acquired by a process of this mode (R3 a and b, R18), or why not.
+    /// Checks that a record may be acquired by a process of this mode (R3 a and b, R18), or says why not.
     pub(super) fn may_acquire(
         &self,
         now: Instant,

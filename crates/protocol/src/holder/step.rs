@@ -1,4 +1,4 @@
-//! What to do next: start or stop the work, and the one request that is due.
+//! The next effects: the start or stop of the work, and the one request that is due.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ enum WantedRequest {
 // === impl Holder ===
 
 impl Holder {
-    /// What to do now, and when to step again.
+    /// The effects due now, and when to step again.
     pub fn step(&mut self, now: Moment, wall: Timestamp) -> Decision {
         self.end_expired_belief(now.holder);
         self.drop_old_attempts(now.holder);
@@ -38,7 +38,7 @@ impl Holder {
         }
     }
 
-    /// How long this process could have acquired the lease already, by its own stop-watch: `None` where the lease is not
+    /// The time since this process could acquire the lease, by its own stop-watch: `None` where the lease is not
     /// free, or where this process acquires none ([R18](crate::rules#r18)).
     pub fn free_for(&self, now: Moment) -> Option<Duration> {
         self.vigil.as_ref()?.free_for(now.monotonic, &self.config)

@@ -32,7 +32,7 @@ pub(super) enum WorkState {
     Draining,
     /// Stopped for good; the lease is to be given up.
     Stopped {
-        /// Whether it was ever started: a term that was not has no end to tell.
+        /// True if it was ever started: a term that was not has no end to report.
         started: bool,
     },
 }

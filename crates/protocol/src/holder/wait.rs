@@ -1,4 +1,4 @@
-//! What a process waits for before it leads, for people: a wait is told, and decides nothing.
+//! Waits of a process before it leads, for people: a wait is reported, and decides nothing.
 
 use std::fmt;
 use std::time::Duration;

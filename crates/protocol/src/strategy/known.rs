@@ -18,7 +18,7 @@ impl StrategyName {
         Self::STICKY,
     ];
 
-    /// How to choose under this strategy, `None` where another elector decides it.
+    /// The rules of this strategy, `None` where another elector decides it.
     pub fn strategy(&self) -> Option<&'static dyn Strategy> {
         match self.as_str() {
             Self::OLDEST_EMULATION_VERSION => Some(&OldestEmulationVersion),

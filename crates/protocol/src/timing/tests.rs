@@ -212,7 +212,7 @@ fn check_bounds(
     let beyond = if low % 1_000 == 0 { 1_000 } else { 1 };
     assert_eq!((refused(low), refused(high)), (Ok(()), Ok(())), "{name}");
     assert_eq!(refused(high + beyond), Err(name));
-    // What is too short for one constant may be named as too long for another.
+    // A value too short for one constant may be named as too long for another.
     let below = low.checked_sub(beyond);
     assert!(below.is_none_or(|below| refused(below).is_err()), "{name}");
 }

@@ -1,4 +1,4 @@
-//! What proves that a name was absent, and what does not (R6 a); what a POST is waited for (R2).
+//! Proofs and non-proofs that a name was absent (R6 a); the wait for a POST (R2).
 
 use std::time::Duration;
 

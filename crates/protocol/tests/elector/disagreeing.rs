@@ -14,7 +14,7 @@ use crate::fixture::{ElectionFixture, id};
 /// ack at once.
 struct Disagreement {
     electors: [ElectionFixture; 2],
-    /// Whether the holder makes room at once, or never.
+    /// True if the holder makes room at once; else it never does.
     holder_obeys: bool,
     /// A third elector, of another build, withdraws each preference at once.
     withdrawn_at_once: bool,
@@ -28,7 +28,7 @@ struct Disagreement {
     pings: usize,
 }
 
-/// How often the electors look at the lease.
+/// The interval of the electors' looks at the lease.
 const TICK: Duration = Duration::from_millis(100);
 
 const ACK_WINDOW: Duration = Duration::from_secs(2);

@@ -18,7 +18,7 @@ pub(crate) struct ElectionFixture {
     pub(crate) settings: Settings,
     pub(crate) now: Instant,
     pub(crate) version: u64,
-    /// What the operator says of the Lease: its next revisions say it too.
+    /// The operator's word on the Lease: its next revisions say it too.
     pub(crate) word: OperatorWord,
 }
 

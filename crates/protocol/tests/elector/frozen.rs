@@ -37,7 +37,7 @@ fn no_candidate_is_preferred_until_the_freeze_ends() {
     assert_eq!(fixture.step().action(), Action::Prefer);
 }
 
-/// What nobody may remember the reason of is no freeze yet.
+/// A freeze whose reason nobody may remember is none yet.
 #[test]
 fn a_freeze_that_ends_more_than_a_day_ahead_does_not_count_yet() {
     let mut fixture = led();
@@ -68,7 +68,7 @@ fn a_frozen_lease_whose_holder_is_best_has_nothing_to_tell() {
     assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("b")));
 }
 
-/// What was asked before is taken back at once, whichever elector asked it.
+/// An earlier preference is taken back at once, whichever elector asked it.
 #[test]
 fn a_preference_that_stands_is_withdrawn_when_the_freeze_begins() {
     let mut fixture = led();

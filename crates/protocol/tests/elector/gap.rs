@@ -1,4 +1,4 @@
-//! What a gap of the watch may hide (R4, R6): an elector that lists again knows what is there, not what was there.
+//! Changes hidden by a gap of the watch (R4, R6): an elector that lists again knows what is there, not what was there.
 
 use std::time::Duration;
 

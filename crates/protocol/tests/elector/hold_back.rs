@@ -57,7 +57,7 @@ fn change_version(fixture: &mut ElectionFixture, name: &str, minor: u64) {
     });
 }
 
-/// What holds the best candidate back, and for how long.
+/// The cause that holds the best candidate back, and for how long.
 pub(crate) fn held_back(fixture: &ElectionFixture) -> Option<(HoldBackCause, u64)> {
     let decision = fixture.step();
     assert_eq!(decision.effects, [], "{decision:?}");

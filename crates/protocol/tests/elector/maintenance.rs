@@ -1,4 +1,4 @@
-//! What is due for every candidate, whichever one leads: a ping in 15 min, and its collection in the end (R15).
+//! Work due for every candidate, whichever one leads: a ping in 15 min, and its collection in the end (R15).
 
 use std::time::Duration;
 

@@ -34,7 +34,7 @@ fn assert_passed_over_for(fixture: &mut ElectionFixture, seconds: &[u64]) {
     }
 }
 
-/// Whether `a`, which is the better one and acks, is passed over.
+/// True if `a`, which is the better one and acks, is passed over.
 fn passed_over(fixture: &mut ElectionFixture) -> bool {
     fixture.ack("a");
     match fixture.step().reason {

@@ -134,7 +134,7 @@ fn a_time_more_than_a_day_ahead_does_not_count_and_is_told() {
     assert_eq!(fixture.step().action(), Action::Prefer);
 }
 
-/// What it wishes for does not count: an operator gets a lease back from a candidate of a foreign strategy.
+/// Its wish does not count: an operator gets a lease back from a candidate of a foreign strategy.
 #[test]
 fn the_wish_of_what_stands_down_does_not_count() {
     let mut fixture = led();

@@ -1,4 +1,4 @@
-//! What starts the stop-watch of a record anew, and what does not (R4).
+//! Changes that start the stop-watch of a record anew, and those that do not (R4).
 
 use elector_protocol::elector::{NewsSource, Reason};
 use elector_protocol::{LeaseRecord, ResourceVersion, StrategyName, Term, Timestamp, Token};

@@ -1,4 +1,4 @@
-//! What W_max counts: how long a process may lead that is not in the record (R6), and where the record does not say
+//! The use of W_max: how long a process may lead that is not in the record (R6), and where the record does not say
 //! (R4).
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use elector_protocol::{LeaseRecord, ResourceVersion};
 
 use crate::fixture::{ElectionFixture, id};
 
-/// How many seconds the unproven record has yet to stand unchanged.
+/// The seconds that the unproven record has yet to stand unchanged.
 fn remaining(fixture: &ElectionFixture) -> u64 {
     match fixture.step().reason {
         Reason::AwaitProof { remaining } => remaining.as_secs(),

@@ -26,7 +26,7 @@ pub(crate) enum GapStep {
     List,
 }
 
-/// What happens to the Lease. A change that does not fit leaves it as it is.
+/// A change of the Lease. One that does not fit leaves it as it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LeaseChange {
     /// It is created as a POST of ours creates it.
@@ -57,7 +57,7 @@ struct TwoWatchers {
     lease: Option<LeaseSnapshot>,
     complete: Election,
     gappy: Election,
-    /// Whether the second elector's watch is unbroken.
+    /// True while the second elector's watch is unbroken.
     whole: bool,
 }
 
@@ -132,7 +132,7 @@ impl TwoWatchers {
         }
     }
 
-    /// What the Lease becomes; `None` where the change does not fit, `Some(None)` where the Lease goes.
+    /// The next Lease; `None` where the change does not fit, `Some(None)` where the Lease goes.
     fn next(&mut self, change: LeaseChange) -> Option<Option<(Uid, LeaseRecord)>> {
         let wall = self.fresh_time();
         let Some(lease) = &self.lease else {

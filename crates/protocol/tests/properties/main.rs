@@ -29,7 +29,7 @@ use proptest::test_runner::TestCaseError;
 
 use crate::arbitrary::{ElectionEvent, candidates, events, identities};
 
-/// What the oracle remembers: when each fact that a write depends on was first seen.
+/// The oracle's memory: when each fact that a write depends on was first seen.
 #[derive(Default)]
 struct Oracle {
     lease: Option<(LeaseSnapshot, Instant)>,
@@ -39,7 +39,7 @@ struct Oracle {
     answers: BTreeMap<Identity, Answers>,
 }
 
-/// What was heard of a candidate, and when.
+/// A candidate's answers, with their times.
 #[derive(Default)]
 struct Answers {
     /// The newest change of its renewal time.

@@ -1,4 +1,4 @@
-//! What operators say at random, and what an elector may not do then (R16).
+//! Operators' words at random, and what an elector may not do then (R16).
 
 use elector_protocol::{LeaseRecord, OperatorPreference, OperatorWord, Timestamp};
 use proptest::option;

@@ -1,4 +1,4 @@
-//! What an elector asks of live holders, whatever candidates come, change and go (R16, R23).
+//! An elector's demands on live holders, whatever candidates come, change and go (R16, R23).
 //!
 //! One elector sees every revision of a Lease whose holders obey and whose electees accept or not. The oracle keeps
 //! count by what it lets happen, and not by the records: when a holder made room for a preference, when that was in
@@ -26,7 +26,7 @@ pub(crate) enum PreemptionStep {
     Delete(u8),
     /// A candidate acks.
     Ack(u8),
-    /// What the elector decides is written.
+    /// The elector's decision is written.
     Decide,
     /// Another elector prefers this candidate.
     Prefer(u8),
@@ -40,7 +40,7 @@ pub(crate) enum PreemptionStep {
     FailAndGrant,
 }
 
-/// What happened to the preferred candidate.
+/// News of the preferred candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PreferredNews {
     Changed,

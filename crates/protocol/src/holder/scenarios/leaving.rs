@@ -1,4 +1,4 @@
-//! How a term ends that was not taken away: handed over, released, or shut down.
+//! Ends of terms that were not taken away: handed over, released, or shut down.
 
 use super::super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds};
 use super::super::{Ending, LeaseOutcome, Loss, StopReason, WriteKind};

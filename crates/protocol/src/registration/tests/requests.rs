@@ -1,4 +1,4 @@
-//! What is read again, retried or left alone, by how a request ended (R15).
+//! Reads and retries after a request, or neither, by its outcome (R15).
 
 use super::super::*;
 use super::{NOW, at, object, registered};
