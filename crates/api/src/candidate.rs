@@ -34,7 +34,7 @@ pub struct LeaseCandidate {
     pub api: CandidateApi,
     /// Name, version, labels, annotations and owners.
     pub metadata: ObjectMeta,
-    /// What it offers, and how it answers.
+    /// Its offer, and its answers.
     pub spec: LeaseCandidateSpec,
     faults: Vec<FieldError>,
 }

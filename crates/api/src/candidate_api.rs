@@ -39,7 +39,7 @@ impl CandidateApi {
     /// The plural of the kind, in every group.
     pub const PLURAL: &str = "leasecandidates";
 
-    /// Whether it is Kubernetes' own, and no custom resource.
+    /// True if it is Kubernetes' own, and no custom resource.
     pub const fn is_native(self) -> bool {
         !matches!(self, Self::Elector)
     }
@@ -76,7 +76,7 @@ impl CandidateApi {
         Self::ALL.into_iter().find(|api| api.api_version() == text)
     }
 
-    /// Whether candidates have a list of strategies, and not one.
+    /// True if candidates have a list of strategies, and not one.
     pub const fn lists_strategies(self) -> bool {
         matches!(self, Self::V1Alpha1)
     }
@@ -86,7 +86,7 @@ impl CandidateApi {
         Self::ALL.into_iter().take_while(move |api| *api != self)
     }
 
-    /// Whether the resources of this group version, `GET /apis/{group}/{version}`, include LeaseCandidates.
+    /// True if the resources of this group version, `GET /apis/{group}/{version}`, include LeaseCandidates.
     pub fn is_served_by(self, document: &APIResourceList) -> bool {
         document.group_version == self.api_version()
             && document

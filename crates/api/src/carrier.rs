@@ -1,4 +1,4 @@
-//! How a strategy and a preferred holder travel: as fields of the Lease, or as its annotations.
+//! The carrier of a strategy and a preferred holder: fields of the Lease, or its annotations.
 //!
 //! kube-apiserver keeps `spec.strategy` and `spec.preferredHolder` only where its feature gate is on, and drops them
 //! silently elsewhere. The answer to a write shows which, so no operator has to say.
@@ -10,7 +10,7 @@ use elector_protocol::{Identity, StrategyName};
 use crate::annotation;
 use crate::lease::Lease;
 
-/// What is known of the server's way with the two fields. Readers honour both ways in any case.
+/// The known way of the server with the two fields. Readers honour both ways in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// Nothing yet: fields and annotations are both written.
@@ -25,7 +25,7 @@ pub enum Carrier {
 // === impl Carrier ===
 
 impl Carrier {
-    /// What the reply to a write tells, `None` where that write could not tell.
+    /// The carrier proved by the reply to a write, `None` where it proves none.
     ///
     /// A dropped field is proof. A kept preference is proof as well, and so is a strategy in a fresh Lease. A strategy
     /// kept by an update is none: without its gate, a server keeps what an older Lease already had.

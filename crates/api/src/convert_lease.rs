@@ -21,7 +21,7 @@ const UNREADABLE_TOKEN: Token = Token(ResourceVersion(0));
 // === impl Lease ===
 
 impl Lease {
-    /// What leader election reads of this Lease.
+    /// The election record of this Lease.
     ///
     /// # Errors
     ///
@@ -148,14 +148,14 @@ struct Annotations {
     token: Option<Token>,
     /// The term that the token belongs to, unless it belongs to another holder.
     token_term: Option<Term>,
-    /// Whether the token belongs to another holder.
+    /// True if the token belongs to another holder.
     of_another: bool,
 }
 
 // === impl Annotations ===
 
 impl Annotations {
-    /// What the annotations say, and which of them cannot be read.
+    /// The content of the annotations, and their faults.
     fn read(lease: &Lease) -> (Self, Vec<FieldError>) {
         let mut notes = Vec::new();
         let value = |name: &str| {

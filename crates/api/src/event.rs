@@ -34,7 +34,7 @@ pub struct EventObject {
     reporting_controller: Option<String>,
 }
 
-/// What an elector told of a lease, in any Event. Any account that may create Events may write the same.
+/// An elector's report of a lease, in any Event. Any account that may create Events may write the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToldEvent {
     /// The lease.
@@ -43,7 +43,7 @@ pub struct ToldEvent {
     pub at: Timestamp,
     /// When it was told last, and how often, where it was told more than once.
     pub repeated: Option<(Timestamp, u32)>,
-    /// Whether it is worth a look.
+    /// True if it is worth a look.
     pub is_warning: bool,
     /// Why, in one CamelCase word.
     pub reason: String,
@@ -51,14 +51,14 @@ pub struct ToldEvent {
     pub note: String,
 }
 
-/// What an elector told of a preference that is held back, in an Event.
+/// An elector's notice of a preference that is held back, in an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldBackEvent {
     /// The lease.
     pub lease: LeaseKey,
     /// The uid of its Lease.
     pub uid: Option<Uid>,
-    /// What it told. Any account that may create Events may write the same.
+    /// The notice. Any account that may create Events may write the same.
     pub notice: HoldBackNotice,
 }
 
@@ -78,7 +78,7 @@ struct EventReference {
     uid: Option<String>,
 }
 
-/// What an Event says of a preference that is held back: one sentence, which [`EventObject::hold_back`] reads. The time
+/// An Event's text on a preference that is held back: one sentence, which [`EventObject::hold_back`] reads. The time
 /// comes first and the cause last, so that no name can pass for either.
 ///
 /// ```
@@ -109,7 +109,7 @@ pub fn hold_back_note(holder: &Identity, notice: &HoldBackNotice) -> String {
 // === impl EventObject ===
 
 impl EventObject {
-    /// What it says of a lease, `None` where no elector told it or it cannot be read.
+    /// Its report of a lease, `None` where no elector made it or it cannot be read.
     pub fn told(&self) -> Option<ToldEvent> {
         let lease = self.regarding.as_ref()?;
         let is_ours = self.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER);
@@ -130,7 +130,7 @@ impl EventObject {
         })
     }
 
-    /// What it says of a preference that is held back, `None` where it is about anything else.
+    /// Its notice of a preference that is held back, `None` where it is about anything else.
     pub fn hold_back(&self) -> Option<HoldBackEvent> {
         let is = |field: &Option<String>, text| field.as_deref() == Some(text);
         let lease = self.regarding.as_ref()?;

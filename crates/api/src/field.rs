@@ -1,4 +1,4 @@
-//! What is wrong with a field, in the words of the API server.
+//! Faults of fields, in the words of the API server.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 pub struct FieldError {
     /// The path of the field, such as `spec.renewTime`.
     pub field: String,
-    /// What is wrong with it.
+    /// Its fault.
     pub problem: Problem,
 }
 
@@ -51,7 +51,7 @@ pub struct Malformed {
     pub error: Box<FieldError>,
 }
 
-/// How much of a value that could not be read is repeated, in characters.
+/// The length repeated of an unreadable value, in characters.
 const LONGEST_VALUE: usize = 64;
 /// The same for the name of the object, which no server serves longer.
 const LONGEST_NAME: usize = 253;

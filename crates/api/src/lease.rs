@@ -32,7 +32,7 @@ use crate::time::Rfc3339;
 pub struct Lease {
     /// Name, version, labels, annotations and owners.
     pub metadata: ObjectMeta,
-    /// What leader election is about.
+    /// The fields of leader election.
     pub spec: LeaseSpec,
     faults: Vec<FieldError>,
 }
@@ -42,7 +42,7 @@ pub struct Lease {
 pub struct LeaseSpec {
     /// The holder. Empty and absent both mean none; empty is what is written.
     pub holder_identity: Option<String>,
-    /// How long a record of the holder counts, in seconds.
+    /// The validity of a record of the holder, in seconds.
     pub lease_duration_seconds: Option<i32>,
     /// When the grant was written.
     pub acquire_time: Option<Timestamp>,

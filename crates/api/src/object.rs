@@ -21,7 +21,7 @@ pub(crate) struct Object {
     pub(crate) api_version: String,
     /// The metadata, without managedFields.
     pub(crate) metadata: ObjectMeta,
-    /// What the metadata had of unreadable fields.
+    /// The faults of the metadata's fields.
     pub(crate) faults: Vec<FieldError>,
     /// The fields of `spec`.
     pub(crate) spec: Fields,
@@ -44,7 +44,7 @@ struct FieldNameSeed;
 /// Reads a JSON object member by member. Anything else is told and no error: one bad object leaves a list readable.
 struct MembersSeed<M>(M);
 
-/// What the members of a JSON object are read into.
+/// A target for the members of a JSON object.
 trait Members {
     /// Reads the value of a member.
     fn read<'de, A: MapAccess<'de>>(
@@ -307,7 +307,7 @@ impl Fields {
         taken.unwrap_or_default()
     }
 
-    /// What was not taken, and the faults found.
+    /// The members left, and the faults found.
     pub(crate) fn rest(self) -> (Map<String, Value>, Vec<FieldError>) {
         let values = self.values.into_iter();
         let map = values.map(|(name, value)| (name.into_owned(), value));
@@ -367,7 +367,7 @@ impl Fields {
         let rule = "must be an RFC 3339 time from 0001-01-01 to 9999-12-30";
         self.take(name, rule, |value| {
             let micros = parse_time(value.as_str()?).ok()?.as_micros();
-            // What is finer than it can be written would read otherwise the next time.
+            // A finer time than can be written would read otherwise the next time.
             let second = micros.div_euclid(1_000_000);
             let stamp = k8s_openapi::jiff::Timestamp::from_second(second).ok()?;
             Some(Time(stamp))

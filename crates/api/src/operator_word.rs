@@ -1,4 +1,4 @@
-//! What operators say of a Lease, in the annotations by which they say it (R16).
+//! The word of operators on a Lease, in the annotations that carry it (R16).
 
 use elector_protocol::{Identity, OperatorPreference, OperatorWord, Timestamp};
 
@@ -14,17 +14,17 @@ pub enum PreferError {
     /// The text is not `CANDIDATE until TIME`.
     #[error("must be CANDIDATE until TIME")]
     Syntax,
-    /// What stands before `until` is longer than the longest name of an object. An elector keeps it.
+    /// The text before `until` is longer than the longest name of an object. An elector keeps it.
     #[error("must name a candidate in at most {LONGEST_NAME} bytes")]
     TooLong,
-    /// What stands behind `until` is no time.
+    /// The text behind `until` is no time.
     #[error("{0}, behind \"until\"")]
     Time(TimeError),
 }
 
 /// The longest name of an object, in bytes.
 const LONGEST_NAME: usize = 253;
-/// What stands between the candidate and the time.
+/// The text between the candidate and the time.
 const UNTIL: &str = " until ";
 
 /// Writes the value of [`FREEZE`](annotation::FREEZE): a time, RFC 3339.
@@ -92,12 +92,12 @@ pub fn parse_prefer(text: &str) -> Result<OperatorPreference, PreferError> {
 // === impl Lease ===
 
 impl Lease {
-    /// What operators say of this Lease. What cannot be read is ignored, see [`Self::notes`].
+    /// Operators' word on this Lease. Unreadable parts are ignored, see [`Self::notes`].
     pub fn operator_word(&self) -> OperatorWord {
         self.read_operator_word().0
     }
 
-    /// What operators say, and what of it cannot be read.
+    /// The word of operators, and its unreadable parts.
     pub(crate) fn read_operator_word(&self) -> (OperatorWord, Vec<FieldError>) {
         let mut notes = Vec::new();
         let mut note = |name, text: &str, why: String| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::lease::{Lease, LeaseSpec};
 
-/// What a PUT of a Lease must carry over, besides what its key and its snapshot say.
+/// The rest that a PUT of a Lease must carry over, besides its key and its snapshot.
 ///
 /// An object takes several times the room of its text, in maps that are mostly empty. So this is a text: JSON, without
 /// the fields that the snapshot repeats.
@@ -28,7 +28,7 @@ use crate::lease::{Lease, LeaseSpec};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedLease(Box<str>);
 
-/// What the snapshot does not tell.
+/// The fields beside the snapshot.
 #[derive(Serialize)]
 struct Rest<'a> {
     metadata: &'a ObjectMeta,
@@ -74,7 +74,7 @@ impl PackedLease {
         Some(lease)
     }
 
-    /// How many bytes it takes.
+    /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         self.0.len()
     }

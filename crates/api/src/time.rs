@@ -65,7 +65,7 @@ pub fn creation_time(metadata: &ObjectMeta) -> Option<Timestamp> {
     Timestamp::from_micros(time.0.as_microsecond())
 }
 
-/// What is left of a text.
+/// The rest of a text.
 struct Scanner<'a>(&'a [u8]);
 
 // === impl Rfc3339 ===

@@ -78,7 +78,7 @@ pub fn validate_candidate_update(
     errors
 }
 
-/// What [`LeaseCandidate::candidate`] and the custom resource demand of `spec.leaseName`.
+/// The rule of [`LeaseCandidate::candidate`] and the custom resource on `spec.leaseName`.
 pub(crate) const LEASE_NAME_RULE: &str =
     "must be the name of a Lease: a lowercase RFC 1123 subdomain of at most 253 characters";
 
@@ -184,7 +184,7 @@ fn strategy_list(
     errors: &mut Vec<FieldError>,
 ) {
     for (index, text) in list.iter().enumerate() {
-        // What the versions lack is said once.
+        // Each lack of a version is said once.
         if !list[..index].contains(text) {
             needs_version(text, "spec.binaryVersion", binary, errors);
             needs_version(text, "spec.emulationVersion", emulation, errors);

@@ -19,7 +19,7 @@ pub(crate) struct ActiveBelief {
     clock: Arc<dyn Clock>,
     /// The first instant of the holder's clock at which the belief is over, in nanoseconds.
     deadline: Arc<AtomicU64>,
-    /// Whether what is under way comes to its end and nothing new is begun.
+    /// True once requests under way come to their end and none is begun.
     closed: Arc<AtomicBool>,
 }
 
@@ -55,12 +55,12 @@ impl ActiveBelief {
         self.closed.store(closed, Ordering::Release);
     }
 
-    /// Whether a request may be begun now.
+    /// True if a request may be begun now.
     pub(crate) fn may_begin(&self) -> bool {
         self.holds() && !self.closed.load(Ordering::Acquire)
     }
 
-    /// Whether this elector may act now.
+    /// True if this elector may act now.
     pub(crate) fn holds(&self) -> bool {
         nanos(self.clock.holder()) < self.deadline.load(Ordering::Acquire)
     }

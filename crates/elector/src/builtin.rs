@@ -43,7 +43,7 @@ pub(crate) enum Authority {
 #[derive(Clone, Debug)]
 pub(crate) struct BuiltinLock {
     mode: LockMode,
-    /// How long a record without a usable duration counts, and one whose history is unknown.
+    /// The validity of a record without a usable duration, and of one of unknown history.
     longest: Duration,
     lock: LeaseWatch,
     /// From when on no earlier holder of the lock can still decide.
@@ -173,7 +173,7 @@ impl BuiltinLock {
         Some((lock.snapshot.record.holder.as_ref()?, lock))
     }
 
-    /// Whether the built-in controller may have held the lock before this revision without being seen.
+    /// True if the built-in controller may have held the lock before this revision without being seen.
     fn is_past_unknown(&self, snapshot: &LeaseSnapshot, source: NewsSource) -> bool {
         match self.lock.presence() {
             LeasePresence::Unknown => true,
@@ -191,7 +191,7 @@ impl BuiltinLock {
         }
     }
 
-    /// Whether a record is one that this process wrote over just what was known, as its token says (R14).
+    /// True if this process wrote a record over just what was known, as its token says (R14).
     fn wrote_over(&self, known: &LeaseSnapshot, record: &LeaseRecord) -> bool {
         match &self.mode {
             LockMode::Respect => false,
@@ -223,7 +223,7 @@ impl fmt::Display for Authority {
     }
 }
 
-/// Whether a holder of the lock is a built-in controller rather than one of us.
+/// True if a holder of the lock is a built-in controller rather than one of us.
 fn is_builtin(holder: &Identity) -> bool {
     !holder.is_elector()
 }

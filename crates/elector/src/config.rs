@@ -26,19 +26,19 @@ pub struct Config {
     pub timing: ElectorTiming,
     /// Which namespaces it serves.
     pub scope: Scope,
-    /// Whether `kube-system` is served too. Implied by [`BuiltinController::Replace`].
+    /// True if `kube-system` is served too. Implied by [`BuiltinController::Replace`].
     pub system_namespaces: bool,
-    /// How it lives with the elector that is built into kube-apiserver.
+    /// The relation to the elector that is built into kube-apiserver.
     pub builtin: BuiltinController,
     /// Leader election among the electors themselves. Off, where all of them act at the same time (R17).
     pub leader_election: Option<LeaderElection>,
-    /// What to call this process in the Events that it records on Leases: the name of its pod or host. A random part is
+    /// The name of this process in the Events that it records on Leases: that of its pod or host. A random part is
     /// added. `None`, the default, where it records none.
     pub event_host: Option<String>,
-    /// How many leases may be written at the same time. 16; leases of one namespace are at most half of them, where more
+    /// The limit of leases written at the same time. 16; leases of one namespace are at most half of them, where more
     /// than one namespace is served.
     pub concurrent_elections: NonZeroUsize,
-    /// How long a lease waits after its first failed write. 5 ms, doubling, as client-go.
+    /// The wait of a lease after its first failed write. 5 ms, doubling, as client-go.
     pub retry_base: Duration,
     /// The longest such wait. 5 s.
     pub retry_max: Duration,
@@ -53,14 +53,14 @@ pub enum Scope {
     Namespaces(BTreeSet<Arc<str>>),
 }
 
-/// What to do about the controller that is built into kube-apiserver, where its feature gate is on.
+/// The treatment of the controller that is built into kube-apiserver, where its feature gate is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuiltinController {
     /// Leave leases of its strategy to it while it is alive.
     Respect,
     /// Take its lock and keep it, so that it stands by; then elect and collect in its place.
     Replace {
-        /// What to call this process in the lock: the name of its pod or host.
+        /// The name of this process in the lock: that of its pod or host.
         host: String,
     },
 }
@@ -151,7 +151,7 @@ impl Config {
         Ok(())
     }
 
-    /// How many leases of one namespace may be written at the same time.
+    /// The limit of leases of one namespace written at the same time.
     pub(crate) fn concurrent_elections_of_namespace(&self) -> NonZeroUsize {
         match &self.scope {
             Scope::Namespaces(names) if names.len() == 1 => self.concurrent_elections,
@@ -161,7 +161,7 @@ impl Config {
         }
     }
 
-    /// Whether leases of `kube-system` are served.
+    /// True if leases of `kube-system` are served.
     pub(crate) fn serves_system(&self) -> bool {
         self.system_namespaces || matches!(self.builtin, BuiltinController::Replace { .. })
     }

@@ -47,10 +47,10 @@ pub struct Elector {
     metrics: Option<Metrics>,
 }
 
-/// How often a better API of LeaseCandidates is asked for, where there may be one.
+/// The period of requests for a better API of LeaseCandidates, if one may exist.
 const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(30);
 
-/// How long the release of the lock of the electors may take; the whole end takes no more than two seconds.
+/// The time for the release of the lock of the electors; the whole end takes no more than two seconds.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(400);
 
 // === impl Elector ===

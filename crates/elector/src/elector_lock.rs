@@ -43,13 +43,13 @@ pub(crate) struct ElectorLock {
     observer: ElectorObserver,
 }
 
-/// What came in about the lock of the electors.
+/// News of the lock of the electors.
 pub(crate) enum ElectorLockInput {
     Response(LeaseResponse),
     Event(WatchEvent<Lease>),
 }
 
-/// What this elector does.
+/// This elector's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LockRole {
     StandingBy,
@@ -117,7 +117,7 @@ impl ElectorLock {
         &self.belief
     }
 
-    /// Whether this elector is to act now.
+    /// True if this elector is to act now.
     pub(crate) fn is_leading(&self) -> bool {
         self.role == LockRole::Leading && self.belief.may_begin()
     }
@@ -155,7 +155,7 @@ impl ElectorLock {
             if standing_by {
                 return Some(shell.response().await);
             }
-            // What was sent under the belief is given up with it.
+            // A request under the belief is given up with it.
             belief.guard(shell.response()).await
         };
         tokio::select! {
@@ -319,7 +319,7 @@ impl HolderLog for ElectorLockLog<'_> {
     }
 }
 
-/// What follows from a lock that may not be read or written, and what helps.
+/// The effect of a lock that may not be read or written, and the remedy.
 fn missing_role(lease: &LeaseKey) -> String {
     let (namespace, name) = (&lease.namespace, &lease.name);
     format!(

@@ -1,4 +1,4 @@
-//! What an elector tells its observer.
+//! Events for an elector's observer.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use tracing::{info, warn};
 use crate::leadership_change::LeadershipChange;
 use crate::view::LimitHit;
 
-/// What an elector sees and decides, as values. The log says the same.
+/// A finding or decision of an elector. The log says the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// Leases and candidates have all been listed: from now on it decides.
     Listed {
-        /// How many leases exist or are named by a candidate.
+        /// The leases that exist or are named by a candidate.
         leases: usize,
     },
     /// This elector leads the electors: it acts, and the others stand by. Only with leader election among electors.
@@ -53,9 +53,9 @@ pub enum Event {
     CandidatesWait {
         /// The lease.
         lease: LeaseKey,
-        /// How many are considered.
+        /// The number considered.
         considered: usize,
-        /// How many waited at first.
+        /// The first number waiting.
         waiting: usize,
     },
     /// A namespace has more candidates than are kept; those that came last are left out until leases and candidates are
@@ -63,7 +63,7 @@ pub enum Event {
     NamespaceFull {
         /// The lease that the first candidate names which is left out.
         lease: LeaseKey,
-        /// How many candidates are kept.
+        /// The candidates kept.
         candidates: usize,
         /// About how many bytes are kept of them.
         bytes: usize,

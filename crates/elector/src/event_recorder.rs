@@ -26,7 +26,7 @@ use crate::leadership_change::LeadershipChange;
 use crate::namespace_budget::NamespaceBudget;
 use crate::view::LimitHit;
 
-/// What is told of leases, each thing once, to the publisher.
+/// Reports of leases to the publisher, each thing once.
 pub(crate) struct EventRecorder {
     /// `None` where no Events are recorded.
     queue: Option<mpsc::Sender<RecordedEvent>>,
@@ -34,7 +34,7 @@ pub(crate) struct EventRecorder {
     told: BTreeMap<LeaseKey, ToldObstacles>,
 }
 
-/// What stands in the way of an election, as last told.
+/// The obstacles to an election, as last reported.
 #[derive(Debug, Default)]
 struct ToldObstacles {
     /// Why nothing is elected here.
@@ -51,11 +51,11 @@ struct ToldHoldBack {
     candidate: Option<Identity>,
 }
 
-/// How many Events wait for the publisher at most.
+/// The most Events that wait for the publisher.
 const QUEUE: usize = 1000;
-/// How many Events a namespace may have at once: a start of as many leases. client-go allows 25 for one object.
+/// The burst of Events of a namespace: a start of as many leases. client-go allows 25 for one object.
 const BURST: u32 = 100;
-/// How long it takes until another one may follow.
+/// The time until another one may follow.
 const REFILL: Duration = Duration::from_secs(5);
 
 // === impl EventRecorder ===
@@ -87,7 +87,7 @@ impl EventRecorder {
         }
     }
 
-    /// What stands in the way is told anew: by a session that knows nothing yet, and by an elector that begins to act.
+    /// The obstacles are reported anew: by a session that knows nothing yet, and by an elector that begins to act.
     pub(crate) fn begin(&mut self) {
         self.told.clear();
     }

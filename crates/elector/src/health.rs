@@ -1,4 +1,4 @@
-//! Whether an elector goes on, and whether it could act: what probes ask for.
+//! An elector's liveness, and its readiness to act: the answers to probes.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ struct HealthState {
     readiness: Mutex<Readiness>,
 }
 
-/// What readiness follows.
+/// The basis of readiness.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness {
     pub(crate) discovered: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Readiness {
     refused: Option<(Instant, String)>,
 }
 
-/// How often an idle loop turns.
+/// The period of an idle loop.
 const LOOP_PERIOD: Duration = Duration::from_secs(5);
 
 /// For how long a refusal counts. What is refused is tried again more often: a watch every 2 s, a write after a minute at
@@ -63,7 +63,7 @@ const REFUSAL_COUNTS: Duration = Duration::from_secs(90);
 // === impl Health ===
 
 impl Health {
-    /// How long the loop may stand still: six turns of an idle one. 30 s.
+    /// The longest pause of the loop: six turns of an idle one. 30 s.
     pub const LOOP_BOUND: Duration = Duration::from_secs(30);
 
     /// The checks.

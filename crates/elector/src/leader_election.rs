@@ -16,11 +16,11 @@ use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
 pub struct LeaderElection {
     /// The Lease that the active elector holds. No candidate may name it. `elector-system/elector`.
     pub lease: LeaseKey,
-    /// What to call this process in the lease: the name of its pod or host. A random part is added.
+    /// The name of this process in the lease: that of its pod or host. A random part is added.
     pub host: String,
-    /// How long others wait for a renewal before they take over. 15 s; whole seconds.
+    /// The wait of others for a renewal before they take over. 15 s; whole seconds.
     pub lease_duration: Duration,
-    /// How long an elector acts after it sent its newest successful renewal. 10 s; at most 4/5 of the lease duration and
+    /// The time to act after an elector sent its newest successful renewal. 10 s; at most 4/5 of the lease duration and
     /// one second below it. Renewals are due every third of it.
     pub renew_deadline: Duration,
     /// The longest pause between failed requests for the lease. 2 s; from 250 ms to a third of the renew deadline.

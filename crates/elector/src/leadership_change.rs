@@ -56,7 +56,7 @@ pub(crate) struct ExpectedGrant {
 // === impl LeadershipChange ===
 
 impl LeadershipChange {
-    /// What changed from one record of a lease to the next, `None` where the holder and its term are the same.
+    /// The change from one record of a lease to the next, `None` where the holder and its term are the same.
     ///
     /// `ours` is the newest grant of our own.
     pub(crate) fn between(
@@ -86,7 +86,7 @@ impl LeadershipChange {
 }
 
 impl ExpectedGrant {
-    /// What a decision writes, where it is a grant.
+    /// A decision's change, where it is a grant.
     pub(crate) fn of(decided: &Reason, record: &LeaseRecord) -> Option<Self> {
         let Reason::Granted { vacancy, .. } = decided else {
             return None;

@@ -22,7 +22,7 @@
 //! * Any number of electors may run at the same time; each change is written by the first of them (R17). With
 //!   [`LeaderElection`] among them one acts, and the others stand by.
 //!
-//! What it sees and decides can be had as values, [`Event`]s, by [`Elector::observed_by`].
+//! Its findings and decisions come as values, [`Event`]s, by [`Elector::observed_by`].
 //!
 //! It reports its [`Health`] by [`Elector::with_health`] and its figures by [`Elector::with_metrics`].
 //!

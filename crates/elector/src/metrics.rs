@@ -75,7 +75,7 @@ struct MetricFamilies {
     queue_longest: Family<LabelSet, SecondsGauge>,
 }
 
-/// How many namespaces are told apart; all further ones share a label.
+/// The limit of distinct namespaces; all further ones share a label.
 pub(crate) const NAMESPACES: usize = 100;
 
 /// Those of client-go's workqueue.
@@ -94,7 +94,7 @@ impl Metrics {
         self.0.set.encode()
     }
 
-    /// What there is to be seen: every metric, also those that have no sample yet.
+    /// Descriptions of every metric, also of those that have no sample yet.
     pub fn descriptions(&self) -> &[MetricDescription] {
         self.0.set.descriptions()
     }
@@ -117,7 +117,7 @@ impl Metrics {
         })
     }
 
-    /// Whether this elector leads the electors, whose lock has that name.
+    /// This elector leads the electors or not; their lock has that name.
     pub(crate) fn set_master(&self, lock: &str, leads: bool) {
         let labels = vec![("name", Cow::Owned(lock.to_owned()))];
         let status = self.0.master_status.get_or_create(&labels);

@@ -1,4 +1,4 @@
-//! How much of something a namespace may have.
+//! The budget of each namespace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use elector_protocol::Instant;
 /// A token bucket for each namespace: a tenant whose leases change all the time takes nothing from the others.
 #[derive(Debug)]
 pub(crate) struct NamespaceBudget {
-    /// How many a namespace may have at once.
+    /// The burst of a namespace.
     burst: u32,
-    /// How long it takes until another one may follow.
+    /// The time until another one may follow.
     refill: Duration,
     /// When the bucket of a namespace will be full again. One that is full is not kept.
     full_at: BTreeMap<Arc<str>, Instant>,
 }
 
-/// How many namespaces are looked through for full buckets.
+/// The number of buckets at which full ones are dropped.
 const KEPT: usize = 1000;
 
 // === impl NamespaceBudget ===

@@ -68,10 +68,10 @@ pub(crate) struct ElectorSession<'a> {
     /// The lock of the electors, where they elect one of themselves.
     elector_lock: Option<&'a mut ElectorLock>,
     belief: ActiveBelief,
-    /// Whether this elector acts, as last acted upon.
+    /// True if this elector acts, as last acted upon.
     acts: bool,
     inputs: InputHandler,
-    /// What is to be decided. Empty while this elector stands by.
+    /// The leases to decide. Empty while this elector stands by.
     queue: MeasuredQueue,
     step: StepRunner,
     requests: ElectionRequests,
@@ -93,10 +93,10 @@ pub(crate) enum SessionEnd {
     ApiMoved(CandidateApi),
 }
 
-/// How long the last requests of an elector may take whose lock is to be released.
+/// The time for the last requests of an elector whose lock is to be released.
 const LAST_REQUESTS: Duration = Duration::from_millis(400);
 
-/// How often old memories are dropped.
+/// The period to drop old memories.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
 
 // === impl ElectorSession ===
@@ -170,7 +170,7 @@ impl<'a> ElectorSession<'a> {
             self.monitor.note_input(self.clock.monotonic(), &input);
             match input {
                 ElectorInput::ShutDown => return self.end().await,
-                // What is known of other candidates is of no use; that of Leases is soon seen again.
+                // Knowledge of other candidates is of no use; that of Leases is soon seen again.
                 ElectorInput::ApiMoved(api) => return SessionEnd::ApiMoved(api),
                 input => {
                     if self.handle_input(input).is_err() {
@@ -197,7 +197,7 @@ impl<'a> ElectorSession<'a> {
                 let end = self.requests.batches.finish(&batch);
                 let key = batch.lease;
                 if end.failed {
-                    // What failed stays queued until the desired state is reached.
+                    // The key stays queued until the desired state is reached.
                     self.queue.add_rate_limited(key.clone(), now.since_epoch());
                 } else if !end.overtaken {
                     self.queue.forget(&key);
@@ -333,7 +333,7 @@ impl<'a> ElectorSession<'a> {
         wake
     }
 
-    /// Whether nothing is under way.
+    /// True if nothing is under way.
     fn is_idle(&self) -> bool {
         self.requests.is_idle() && self.lock.is_idle()
     }
@@ -366,7 +366,7 @@ impl<'a> ElectorSession<'a> {
             return;
         };
         if before == Authority::Ours {
-            // What is under way was decided while the authority was ours.
+            // The requests were decided while the authority was ours.
             for key in self.requests.give_up() {
                 self.queue.done(&key, now.since_epoch());
             }

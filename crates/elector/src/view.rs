@@ -1,4 +1,4 @@
-//! What is known of every lease and candidate: an index from a lease to its election.
+//! Knowledge of every lease and candidate: an index from a lease to its election.
 //!
 //! ```text
 //!   lists and events of two watches, replies, reads ──> View ──> elections, one for each lease
@@ -10,7 +10,7 @@
 //! which lease, since when a name that was never seen has been absent (the last complete list), and which object a
 //! revision of a Lease came from, so that a write carries all of it.
 //!
-//! What is kept is small, whatever objects hold: of a candidate what decisions need, of a Lease the object too unless it
+//! A small part is kept, whatever objects hold: of a candidate what decisions need, of a Lease the object too unless it
 //! is large. A lease that no candidate names costs its small record and a stop-watch, so that a first candidate finds the
 //! watch warm; its object is not kept and it is never stepped.
 
@@ -138,7 +138,7 @@ impl View {
         }
     }
 
-    /// Whether both first lists are complete, in every area. Before that no step may have an effect.
+    /// True if both first lists are complete, in every area. Before that no step may have an effect.
     pub(crate) fn is_synced(&self) -> bool {
         let listed =
             |area| self.leases_listed.contains_key(area) && self.candidates_listed.contains(area);

@@ -1,11 +1,11 @@
-//! What the work of a term does, as the fakes that it acts on write it down.
+//! Effects of a term's work, as the fakes that it acts on write them down.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, TokioClock};
 
-/// What the work of one term does, with the time of each effect. Clones are the same log.
+/// The effects of the work of one term, each with its time. Clones are the same log.
 ///
 /// The work gets it beside its guard ([`EmbeddedCluster::run`](crate::EmbeddedCluster::run)) and passes it to the fakes of
 /// what it acts on: a database, a cloud, a cluster. These record each effect when it takes place.
@@ -19,7 +19,7 @@ pub struct EffectLog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordedEffect {
-    /// What it was, in the words of the test.
+    /// The effect, in the words of the test.
     pub what: String,
     /// When it took place, on the holder's clock.
     pub at: Instant,

@@ -37,10 +37,10 @@ pub struct EmbeddedCluster {
     clock: Arc<TokioClock>,
 }
 
-/// What a request takes: an answer that takes no time would let no time pass.
+/// A request's latency: an answer that takes no time would let no time pass.
 pub const REQUEST_LATENCY: Duration = Duration::from_millis(1);
 
-/// What everything takes where no fault is injected.
+/// The latency where no fault is injected.
 const USUAL: Latency = Latency {
     request: REQUEST_LATENCY,
     answer: Duration::ZERO,

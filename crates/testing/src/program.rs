@@ -28,13 +28,13 @@ pub struct ProgramUnderTest<T, E> {
     config: Config,
     handle: CandidateHandle,
     terms: Arc<Mutex<Vec<ObservedTerm>>>,
-    /// How many terms have been reported.
+    /// The number of terms reported.
     reported: usize,
     shutdown: Option<oneshot::Sender<()>>,
     run: JoinHandle<Result<RunOutcome<T, E>, RunError>>,
 }
 
-/// What has been seen of a term.
+/// A term as observed.
 struct ObservedTerm {
     leadership: Leadership,
     effects: EffectLog,
@@ -261,7 +261,7 @@ impl<T, E> fmt::Debug for ProgramUnderTest<T, E> {
     }
 }
 
-/// How long a term may take to end.
+/// The limit for a term to end.
 const LONGEST_TERM: Duration = Duration::from_secs(600);
 
 // === impl ObservedTerm ===

@@ -19,7 +19,7 @@ pub struct StoredLease {
 /// The resource of Leases.
 const LEASES: &str = "leases";
 
-/// How long an elector lets the candidate that it has chosen take to accept.
+/// The time in which the candidate that an elector has chosen is to accept.
 const GRANT: Duration = Duration::from_secs(5);
 
 // === impl EmbeddedCluster ===

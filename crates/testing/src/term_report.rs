@@ -1,4 +1,4 @@
-//! How the work of a term stopped, and whether that was in time.
+//! The stop of the work of a term, in time or not.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use elector_protocol::Instant;
 
 use crate::effect_log::RecordedEffect;
 
-/// How the work of a term stopped: [`ProgramUnderTest::term_report`](crate::ProgramUnderTest::term_report). All instants
+/// The stop of a term's work: [`ProgramUnderTest::term_report`](crate::ProgramUnderTest::term_report). All instants
 /// are those of the holder's clock ([`EmbeddedCluster::now`](crate::EmbeddedCluster::now)).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -16,20 +16,20 @@ pub struct TermReport {
     pub term: Term,
     /// Its fencing token.
     pub token: Token,
-    /// How the term ended.
+    /// The term's end.
     pub end: TermEnd,
     /// Why and when the work was told to stop first. `None` where it had ended by then.
     pub told: Option<(StopReason, Instant)>,
-    /// How and when the future of the work ended. `None` where it has not: it blocks its thread.
+    /// The end of the work's future, and its time. `None` while it blocks its thread.
     pub work: Option<(WorkStop, Instant)>,
     /// From when on nothing of the work may act any more: its time to stop was over, or the candidate took it for stopped,
     /// whichever came first. Another process may lead soon after, or does already.
     pub limit: Instant,
-    /// What the work did, oldest first, up to one lease duration after the end of the term.
+    /// The effects, oldest first, up to one lease duration after the end of the term.
     pub effects: Vec<RecordedEffect>,
 }
 
-/// How the future of the work ended.
+/// The end of the work's future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkStop {
@@ -44,7 +44,7 @@ pub enum WorkStop {
 // === impl TermReport ===
 
 impl TermReport {
-    /// What the work did although it might act no more.
+    /// The work's effects when it might act no more.
     pub fn late_effects(&self) -> impl Iterator<Item = &RecordedEffect> {
         let limit = self.limit;
         self.effects.iter().filter(move |effect| limit < effect.at)
@@ -52,7 +52,7 @@ impl TermReport {
 
     /// Asserts that nothing of the work acted after its time: not the work, nor anything that it left behind.
     ///
-    /// What acts late is most often a task of `tokio::spawn` in the place of
+    /// A late actor is most often a task of `tokio::spawn` in the place of
     /// [`Leadership::spawn`](elector_candidate::Leadership::spawn).
     ///
     /// # Panics

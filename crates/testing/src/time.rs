@@ -40,7 +40,7 @@ pub fn eventually(condition: impl Fn() -> bool) -> impl Future<Output = ()> {
     }
 }
 
-/// How long something is waited for.
+/// The longest wait for something.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until something is so, and says whether it is within that time.

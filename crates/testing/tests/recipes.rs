@@ -1,4 +1,4 @@
-//! What the kit finds, and what it finds nothing in: work that is broken in one way each.
+//! The findings of the kit, in sound work and in work that is broken in one way each.
 
 #![expect(
     clippy::unwrap_used,

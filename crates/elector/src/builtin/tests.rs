@@ -373,7 +373,7 @@ fn an_elector_that_starts_after_a_crash_takes_the_lock_before_the_builtin_contro
     }
     let taken = lock.now - renewed;
     assert!(taken < Duration::from_secs(15), "taken after {taken:?}");
-    // What the one before replaced is as unknown as ever.
+    // The holder before that one is as unknown as ever.
     let waited = lock.now - seen;
     let ours = lock.renew_for(30).map(|after| waited + after);
     assert_eq!(ours, Some(Duration::from_secs(15)));

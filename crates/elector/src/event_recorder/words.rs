@@ -8,7 +8,7 @@ use elector_runtime::{EventSeverity, RecordedEvent};
 use crate::leadership_change::{ChangeCause, LeadershipChange};
 use crate::view::LimitHit;
 
-/// What an Event says.
+/// An Event's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EventWords {
     pub(super) reason: &'static str,
@@ -51,7 +51,7 @@ impl EventWords {
         }
     }
 
-    /// What is told where nothing is elected, `None` where that is not so.
+    /// The words where nothing is elected, `None` where that is not so.
     pub(super) fn of_standstill(reason: &Reason) -> Option<Self> {
         use EventSeverity::{Normal, Warning};
 

@@ -1,4 +1,4 @@
-//! How long candidates take to ack the pings of this elector.
+//! The delay of acks to the pings of this elector.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

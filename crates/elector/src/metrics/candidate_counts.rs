@@ -1,4 +1,4 @@
-//! How many candidates of a lease are in which state.
+//! The numbers of candidates of a lease by state.
 
 use elector_protocol::elector::Election;
 use elector_protocol::{CandidateRecord, Identity};

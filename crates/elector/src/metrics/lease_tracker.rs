@@ -1,4 +1,4 @@
-//! What the figures of leases are made of: each lease that candidates name, followed record by record.
+//! The source of the figures of leases: each lease that candidates name, followed record by record.
 //!
 //! A renewal costs a look-up. The expiry of a term is looked for when its first record would expire, and again when the
 //! newest would; candidates are counted once a second where any has changed, so a flood of changes costs no more than
@@ -39,9 +39,9 @@ struct MeasuredLease {
     version: Option<ResourceVersion>,
     candidates: CandidateCounts,
     obstacle: Option<Obstacle>,
-    /// Whether there is a check under way.
+    /// True while a check is under way.
     is_checked: bool,
-    /// Whether its candidates have to be counted.
+    /// True if its candidates have to be counted.
     is_stale: bool,
 }
 
@@ -52,7 +52,7 @@ struct Leaderless {
     seconds: Seconds,
 }
 
-/// What keeps a lease without a leader, or without the best.
+/// An obstacle to the leader of a lease, or to the best one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     StrategyConflict,
@@ -65,10 +65,10 @@ pub(crate) enum Obstacle {
     Frozen,
 }
 
-/// How long changes of candidates are gathered before those are counted.
+/// The time to gather changes of candidates before those are counted.
 const COUNT_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the time of leaderless leases is added up.
+/// The period of summing the time of leaderless leases.
 const ADD_UP_EVERY: Duration = Duration::from_secs(5);
 
 // === impl LeaseTracker ===
@@ -117,7 +117,7 @@ impl LeaseTracker {
         }
     }
 
-    /// What was decided about a lease, where this elector decides.
+    /// A decision about a lease, where this elector decides.
     pub(crate) fn set_obstacle(&mut self, key: &LeaseKey, obstacle: Option<Obstacle>) {
         let Some(tracked) = self.leases.get_mut(key) else {
             return;
@@ -320,7 +320,7 @@ impl Leaderless {
 // === impl Obstacle ===
 
 impl Obstacle {
-    /// What stands in the way by a decision for this reason.
+    /// The obstacle by a decision for this reason.
     pub(crate) fn of(reason: &Reason) -> Option<Self> {
         match reason {
             Reason::StrategyConflict(_) => Some(Self::StrategyConflict),

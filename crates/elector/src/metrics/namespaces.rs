@@ -13,7 +13,7 @@ pub(super) struct NamespaceLabels {
 // === impl NamespaceLabels ===
 
 impl NamespaceLabels {
-    /// What stands for all other namespaces; no namespace can have this name.
+    /// The label of all other namespaces; no namespace can have this name.
     pub(super) const OTHER: &str = "_other_";
 
     pub(super) const fn new(limit: usize) -> Self {

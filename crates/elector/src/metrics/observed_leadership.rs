@@ -1,10 +1,10 @@
-//! Whether a lease is led, as the records of it tell: the states that the figures of leadership are made of.
+//! The leadership of a lease by its records: the states that the figures of leadership are made of.
 
 use std::time::Duration;
 
 use elector_protocol::{Identity, Instant, LeaseRecord, ObservedLease, Transition};
 
-/// Whether a lease is led, and since when it is not.
+/// A term, or the time since when there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ObservedLeadership {
     Led(LedTerm),
@@ -25,7 +25,7 @@ pub(super) struct LedTerm {
     expires_at: Instant,
 }
 
-/// How a term ended, as the label of a change of leader has it.
+/// The end of a term in the label of a change of leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeadershipEnd {
     /// There was none before.
@@ -47,9 +47,9 @@ pub(super) enum LeadershipEnd {
 /// A term that began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeaderChange {
-    /// How the one before ended.
+    /// The prior term's end.
     pub(super) reason: LeadershipEnd,
-    /// How long that took, where the former leader gave the lease away, or expired.
+    /// The time it took, where the former leader gave the lease away, or expired.
     pub(super) took: Option<Duration>,
 }
 

@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 pub(crate) struct MeasuredQueue {
     queue: WorkQueue<LeaseKey, Arc<str>>,
     backoff: Backoff,
-    /// How many leases of one namespace may be written at the same time.
+    /// The limit of leases of one namespace written at the same time.
     of_namespace: NonZeroUsize,
     figures: Option<QueueFigures>,
 }
@@ -33,7 +33,7 @@ struct QueueFigures {
     work: Histogram,
     unfinished: SecondsGauge,
     longest: SecondsGauge,
-    /// How much of the queue's own counts has been counted.
+    /// The counted part of the queue's own counts.
     counted_adds: u64,
     counted_retries: u64,
 }

@@ -1,4 +1,4 @@
-//! How writes ended, read from the counts of the writers at each scrape.
+//! Write outcomes, read from the counts of the writers at each scrape.
 
 use std::borrow::Cow;
 use std::fmt::Error;

@@ -1,4 +1,4 @@
-//! What comes in: watch events and responses, taken into the view.
+//! The inputs: watch events and responses, taken into the view.
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{Identity, Instant, LeaseKey};
@@ -38,13 +38,13 @@ pub(crate) struct InputHandler {
     pub(crate) failures: FailureLog,
     pub(crate) lines: LineBudget,
     pub(crate) races: WriteRaces,
-    /// Whether leases of `kube-system` are served.
+    /// True if leases of `kube-system` are served.
     serves_system: bool,
     /// The lock of the electors, where they elect one of themselves.
     elector_lock: Option<LeaseKey>,
 }
 
-/// What a request was to do. Failures of one kind end with a success of the same kind.
+/// The aim of a request. Failures of one kind end with a success of the same kind.
 #[derive(Clone, Copy)]
 enum RequestKind {
     Create,
@@ -324,7 +324,7 @@ impl InputHandler {
         None
     }
 
-    /// What a lease is that no candidate may lead.
+    /// The name of a lock, if this lease is one.
     fn lock_of(&self, key: &LeaseKey) -> Option<&'static str> {
         if (key.namespace.as_ref(), key.name.as_ref()) == (LOCK_NAMESPACE, LOCK_NAME) {
             return Some("the lock of the built-in controller");
@@ -338,7 +338,7 @@ impl InputHandler {
             .handle_candidate_gone(now, &object.namespace, &object.name, object.version);
     }
 
-    /// Whether leases of that namespace are ours to touch.
+    /// True if leases of that namespace are ours to touch.
     fn serves(&self, namespace: &str) -> bool {
         match namespace {
             NODE_LEASE_NAMESPACE => false,
@@ -394,8 +394,7 @@ pub(crate) fn namespace_group(namespace: &str) -> String {
 // === impl RequestKind ===
 
 impl RequestKind {
-    /// What failures are filed under, with the lease: one subject for all of its candidates, as thousands may fail for
-    /// one reason.
+    /// The subject of failures, with the lease: one for all of its candidates, as thousands may fail for one reason.
     const fn subject(self) -> &'static str {
         match self {
             Self::Create => "the creation of",

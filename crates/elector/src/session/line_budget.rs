@@ -1,4 +1,4 @@
-//! How many lines the leases of a namespace have in the log for what goes well.
+//! The budget of lines in the log for the successes of a namespace's leases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::namespace_budget::NamespaceBudget;
 /// ([`FailureLog`](elector_runtime::FailureLog)).
 pub(crate) struct LineBudget {
     budget: NamespaceBudget,
-    /// How many lines of a namespace were left out since its last one.
+    /// The number of lines of a namespace left out since its last one.
     left_out: BTreeMap<Arc<str>, u64>,
 }
 
-/// How many lines a namespace has at once: a start of as many leases.
+/// The burst of lines of a namespace: a start of as many leases.
 const BURST: u32 = 1000;
-/// How long it takes until another one may follow.
+/// The time until another one may follow.
 const REFILL: Duration = Duration::from_secs(1);
 
 // === impl LineBudget ===
@@ -31,7 +31,7 @@ impl LineBudget {
         }
     }
 
-    /// Whether there is a line for this namespace, and how many were left out before it.
+    /// A line for this namespace, if any: the number of those left out before it.
     pub(crate) fn take(&mut self, now: Instant, namespace: &Arc<str>) -> Option<u64> {
         if self.budget.take(now, namespace) {
             return Some(self.left_out.remove(namespace).unwrap_or_default());

@@ -26,11 +26,11 @@ pub(crate) struct LockShell {
     watch: Option<Watch<Lease>>,
     /// The authority over leases of the built-in strategy, as last acted upon.
     authority: Authority,
-    /// Whether the built-in controller is to be replaced.
+    /// True if the built-in controller is to be replaced.
     replaces: bool,
 }
 
-/// What came in about the lock.
+/// News of the lock.
 pub(crate) enum LockInput {
     Response(LeaseResponse),
     Event(WatchEvent<Lease>),
@@ -42,17 +42,17 @@ struct LockRequestLog<'a> {
     now: Instant,
 }
 
-/// How long the release at the end may take. The whole end takes no more than two seconds: before this come the last
+/// The time for the release at the end. The whole end takes no more than two seconds: before this come the last
 /// requests, and after it the release of the lock of the electors.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(1100);
 
-/// What follows from a lock that may not be read, and what helps: RBAC can grant its list and its watch by name, since
+/// The effect of a lock that may not be read, and the remedy: RBAC can grant its list and its watch by name, since
 /// both ask for that one name.
 const MISSING_ROLE: &str = "; no lease of the built-in strategy is elected until a Role in the namespace kube-system \
      grants list and watch of leases.coordination.k8s.io with the resourceName leader-election-controller, such as \
      manifests/components/builtin-lock/role.yaml";
 
-/// What failures of the lock are filed under.
+/// The subject of failures of the lock.
 const SUBJECT: &str = "the lock of the built-in controller";
 
 // === impl LockShell ===
@@ -162,7 +162,7 @@ impl LockShell {
             LeaseResponse::Read(Ok(Some(lock))) if self.is_news(lock) => {
                 self.handle_seen(at, lock, NewsSource::List, failures);
             }
-            // What is missing or was written by others, the watch brings.
+            // The watch brings what is missing or was written by others.
             LeaseResponse::Read(_) | LeaseResponse::Wrote(_) => {}
         }
         if let Some(holder) = &mut self.holder {
@@ -170,7 +170,7 @@ impl LockShell {
         }
     }
 
-    /// Whether no request for the lock is under way.
+    /// True if no request for the lock is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.holder.as_ref().is_none_or(HolderShell::is_idle)
     }
@@ -198,7 +198,7 @@ impl LockShell {
             let decision = holder.machine.step(now, clock.wall());
             for effect in decision.effects {
                 match effect {
-                    // What the lock protects is given up as soon as the authority is seen to have ended.
+                    // Work under the lock is given up as soon as the authority is seen to have ended.
                     Effect::Stop(_) => {
                         holder.machine.handle_work_stopped(now);
                         stopped = true;
@@ -299,7 +299,7 @@ impl LockShell {
         }
     }
 
-    /// Whether it is newer than what is known.
+    /// True if it is newer than what is known.
     fn is_news(&self, lock: &Lease) -> bool {
         lock.snapshot()
             .is_ok_and(|snapshot| self.machine.version() < Some(snapshot.version))
@@ -325,7 +325,7 @@ impl HolderLog for LockRequestLog<'_> {
     fn log_fault(&mut self, _: Instant, _: Option<&Malformed>) {}
 }
 
-/// How the lock is held: taken at once from a built-in controller, which is then waited out, and from another elector
+/// The hold of the lock: taken at once from a built-in controller, which is then waited out, and from another elector
 /// that misses its renewals.
 fn holder_config(me: Identity, config: &Config) -> HolderConfig {
     let usual = CandidateTiming::default();

@@ -1,4 +1,4 @@
-//! What a session reports of itself, for probes and scrapes.
+//! Reports of a session on itself, for probes and scrapes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ pub(crate) struct SessionMonitor {
     meter: Option<SessionMeter>,
 }
 
-/// What a session adds to the figures.
+/// A session's share in the figures.
 struct SessionMeter {
     metrics: Metrics,
     leases: LeaseTracker,
     acks: AckTimer,
-    /// Whether all is listed: before that, what is missing may only not have been seen.
+    /// True once all is listed: before, a missing object may only not have been seen.
     begun: bool,
     /// The watches that have listed once, by resource and namespace.
     listed: BTreeSet<(&'static str, Option<Arc<str>>)>,
@@ -203,7 +203,7 @@ impl SessionMeter {
     }
 }
 
-/// Whether all is listed after this event, where that may have changed.
+/// True if all is listed after this event, where that may have changed.
 fn synced_by<T, L>(event: &WatchEvent<T, L>) -> Option<bool> {
     match event {
         WatchEvent::Gap { .. } | WatchEvent::Rewound { .. } => Some(false),

@@ -14,16 +14,16 @@ pub(crate) struct WriteRaces(BTreeMap<LeaseKey, WriteRace>);
 struct WriteRace {
     /// The revision that was judged.
     version: ResourceVersion,
-    /// Whether its record named a holder.
+    /// True if its record named a holder.
     held: bool,
-    /// What was to be written, without its times: those differ each time.
+    /// The wanted record, without its times: those differ each time.
     wanted: LeaseRecord,
     /// When another write turned out to have come first.
     lost: Option<Instant>,
     backoff: RetryBackoff,
 }
 
-/// What a lease needs next.
+/// A lease's next need.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RaceStep {
     /// A step.
@@ -34,7 +34,7 @@ pub(crate) enum RaceStep {
     Wait(Instant),
 }
 
-/// How long the watch may take to bring the revision to which a write of an unheld record lost a race. A read counts as a
+/// The time for the watch to bring the revision to which a write of an unheld record lost a race. A read counts as a
 /// gap, after which the stop-watch of such a record begins anew (R4).
 const WATCH_SETTLES: Duration = Duration::from_secs(2);
 
@@ -106,7 +106,7 @@ impl WriteRaces {
         refused
     }
 
-    /// What a lease needs whose newest known revision is this.
+    /// The need of a lease with this newest known revision.
     pub(crate) fn next_look(
         &mut self,
         now: Instant,

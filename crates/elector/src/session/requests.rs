@@ -1,4 +1,4 @@
-//! What goes out: the effects of a decision become bounded requests, those of one lease side by side, each with its
+//! The outputs: the effects of a decision become bounded requests, those of one lease side by side, each with its
 //! response.
 
 use std::num::NonZeroUsize;
@@ -30,7 +30,7 @@ pub(crate) enum ElectionRequest {
         judged: Box<Lease>,
         version: ResourceVersion,
         record: LeaseRecord,
-        /// Whether it was sent before, and lost its race.
+        /// True if it was sent before, and lost its race.
         again: bool,
     },
     /// PATCH a candidate with a ping.
@@ -47,7 +47,7 @@ pub(crate) enum ElectionResponse {
     Created(WriteOutcome<Lease>),
     Wrote {
         outcome: WriteOutcome<Lease>,
-        /// What was read because the write was perhaps not applied.
+        /// The read, since the write was perhaps not applied.
         read: Option<Box<LeaseRead>>,
     },
     Pinged(Identity, WriteOutcome<LeaseCandidate>),
@@ -89,7 +89,7 @@ const SIDE_BY_SIDE: usize = 16;
 // === impl ElectionRequest ===
 
 impl ElectionRequest {
-    /// Whether it counts against the budget of its namespace: all attempts at one write count once.
+    /// True if it counts against the budget of its namespace: all attempts at one write count once.
     pub(crate) const fn is_counted(&self) -> bool {
         !matches!(self, Self::Write { again: true, .. })
     }
@@ -137,12 +137,12 @@ impl ElectionRequests {
         }
     }
 
-    /// Whether none is under way.
+    /// True if none is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.batches.is_idle()
     }
 
-    /// Whether no other lease may have requests now.
+    /// True if no other lease may have requests now.
     pub(crate) fn is_full(&self) -> bool {
         self.batches.is_full()
     }

@@ -10,7 +10,7 @@ use elector_runtime::panic_text;
 use crate::builtin::Authority;
 use crate::config::Config;
 
-/// How an election is stepped: [`Election::step`], save in tests that make it fail.
+/// The step of an election: [`Election::step`], save in tests that make it fail.
 pub(crate) type StepFn = fn(&Election, Instant, Timestamp, &Settings) -> Decision;
 
 /// The settings by which an elector steps.
@@ -65,7 +65,7 @@ impl StepRunner {
     }
 }
 
-/// Whether the built-in controller would decide about this lease: all but those of a foreign strategy.
+/// True if the built-in controller would decide about this lease: all but those of a foreign strategy.
 fn is_for_builtin(election: &Election, now: Instant, wall: Timestamp, settings: &Settings) -> bool {
     let strategy = election.strategy(now, wall, settings);
     strategy.is_none_or(|strategy| strategy.as_str() == StrategyName::OLDEST_EMULATION_VERSION)

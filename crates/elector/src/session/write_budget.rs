@@ -1,4 +1,4 @@
-//! How much a namespace may have written.
+//! The budget of a namespace's writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ pub(crate) struct WriteBudget {
 pub(crate) struct HeldUp {
     /// When there is room for another one.
     pub(crate) until: Instant,
-    /// What is to be told of it, once in a while.
+    /// The report due of it, once in a while.
     pub(crate) news: Option<LimitHit>,
 }
 
-/// How many requests a namespace has at once: five thousand leases that begin at the same time, with candidates that are
+/// The burst of requests of a namespace: five thousand leases that begin at the same time, with candidates that are
 /// to be pinged.
 const BURST: u32 = 20_000;
-/// How long it takes until another one may follow: 200 a second, an eighth of what a small API server writes.
+/// The time until another one may follow: 200 a second, an eighth of what a small API server writes.
 const REFILL: Duration = Duration::from_millis(5);
-/// How often it is told that a namespace is held up.
+/// The period of reports of a namespace held up.
 const TOLD_EVERY: Duration = Duration::from_secs(600);
 
 // === impl WriteBudget ===

@@ -34,7 +34,7 @@ impl View {
             .unwrap_or(ResourceVersion(0));
         self.candidates_listed.insert(area.clone());
         let listed: BTreeSet<_> = candidates.iter().map(CandidateSeen::name).collect();
-        // What is gone makes room, and where there is no room for all the oldest are kept.
+        // Removal makes room, and where there is no room for all the oldest are kept.
         let missing: Vec<_> = self
             .known_candidates
             .names(area)

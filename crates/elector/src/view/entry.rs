@@ -11,7 +11,7 @@ use crate::view::waiting::OverflowCandidates;
 #[derive(Debug)]
 pub(super) struct LeaseEntry {
     pub(super) election: Election,
-    /// Whether the election knows if its Lease exists.
+    /// True if its Lease is known to exist or not.
     pub(super) known: bool,
     /// The object of the newest revision, kept while a candidate names the lease, and where it is large only from a
     /// read until it is written.
@@ -22,7 +22,7 @@ pub(super) struct LeaseEntry {
     pub(super) expected: Option<Box<ExpectedGrant>>,
     /// The candidates for which there is no place in the election.
     pub(super) waiting: OverflowCandidates,
-    /// Whether it was told that candidates wait.
+    /// True once waiting ones are reported.
     pub(super) overflow_told: bool,
     /// The last holder, while there is none.
     former: Option<Identity>,

@@ -16,7 +16,7 @@ pub(super) struct KnownCandidates(BTreeMap<Arc<str>, BTreeMap<Identity, KnownCan
 pub(super) struct KnownCandidate {
     pub(super) lease: LeaseKey,
     pub(super) version: ResourceVersion,
-    /// How many bytes are kept of it.
+    /// The bytes kept of it.
     pub(super) bytes: usize,
 }
 

@@ -58,7 +58,7 @@ impl View {
         Ok(())
     }
 
-    /// Whether an event of a lease watch with this revision brings nothing that is not known.
+    /// True if an event of a lease watch with this revision brings nothing new.
     pub(crate) fn has_seen(&self, revision: &LeaseVersion) -> bool {
         let Some(entry) = self.elections.get(&revision.key) else {
             return false;
@@ -156,7 +156,7 @@ impl View {
             self.newest_lease = self.newest_lease.max(version);
         }
         let absent_since = self.listed_at(&seen.key.namespace);
-        // What a list shows of a lease that was not known before is no change: it may be of long ago.
+        // The list's record of a lease that was not known before is no change: it may be of long ago.
         let first_seen = match self.elections.get(&seen.key) {
             Some(entry) => !entry.known,
             None => source == NewsSource::List,

@@ -1,24 +1,24 @@
-//! How much of what a namespace holds is kept, so that one tenant cannot take the memory or the time of all.
+//! Limits on what is kept of a namespace, so that one tenant cannot take the memory or the time of all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use elector_protocol::{CandidateRecord, CandidateSpec};
 
-/// How many candidates of one lease are considered: the holder, the preferred one, and then the oldest objects. The
+/// The limit of candidates considered of one lease: the holder, the preferred one, and then the oldest objects. The
 /// others wait until there is a place.
 pub(crate) const LEASE_CANDIDATES: usize = 64;
-/// How many candidates of one namespace are kept, considered or waiting.
+/// The limit of candidates kept of one namespace, considered or waiting.
 pub(crate) const NAMESPACE_CANDIDATES: usize = 30_000;
-/// How many bytes of one namespace's candidates are kept.
+/// The limit of bytes kept of one namespace's candidates.
 pub(crate) const NAMESPACE_BYTES: usize = 16 << 20;
-/// How many bytes of one candidate are kept; of one that has more, only that it cannot be elected.
+/// The limit of bytes kept of one candidate; of one that has more, only that it cannot be elected.
 pub(crate) const CANDIDATE_BYTES: usize = 16 << 10;
 
-/// What a candidate takes beside its texts: two entries of maps, times, versions, stop-watches.
+/// A candidate's bytes beside its texts: two entries of maps, times, versions, stop-watches.
 const FIXED_BYTES: usize = 512;
 
-/// What is kept of the candidates of each namespace.
+/// The usage by the candidates of each namespace.
 #[derive(Debug, Default)]
 pub(super) struct Usage(BTreeMap<Arc<str>, NamespaceUsage>);
 
@@ -26,14 +26,14 @@ pub(super) struct Usage(BTreeMap<Arc<str>, NamespaceUsage>);
 struct NamespaceUsage {
     candidates: usize,
     bytes: usize,
-    /// Whether it was told that there is no room.
+    /// True once the lack of room is reported.
     told: bool,
 }
 
 /// The candidates of a namespace are more than are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NamespaceFull {
-    /// Whether this is news: told once, until a tenth is free again.
+    /// True if this is news: once, until a tenth is free again.
     pub(super) is_new: bool,
     pub(super) candidates: usize,
     pub(super) bytes: usize,

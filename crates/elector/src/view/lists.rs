@@ -1,4 +1,4 @@
-//! What is kept of a list while its pages come in: of each object what is needed of it, and of each namespace no more than
+//! A list as kept while its pages come in: of each object what is needed of it, and of each namespace no more than
 //! the view keeps.
 
 use std::collections::BTreeMap;
@@ -22,12 +22,12 @@ pub(crate) struct CandidateList(BTreeMap<Arc<str>, NamespaceCandidates>);
 #[derive(Debug, Default)]
 struct NamespaceCandidates {
     seen: Vec<CandidateSeen>,
-    /// How many bytes are kept of them.
+    /// The bytes kept of them.
     bytes: usize,
     malformed: Vec<ParsedCandidate>,
 }
 
-/// How many candidates of a namespace that cannot be read are told of. A few have lines in the log.
+/// The limit of unreadable candidates reported of a namespace. A few have lines in the log.
 const MALFORMED: usize = 1000;
 
 // === impl LeaseList ===
@@ -56,7 +56,7 @@ impl CandidateList {
         })
     }
 
-    /// How many bytes are kept of the candidates.
+    /// The bytes kept of the candidates.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.0.values().map(|namespace| namespace.bytes).sum()

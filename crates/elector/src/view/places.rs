@@ -74,7 +74,7 @@ impl LeaseEntry {
         true
     }
 
-    /// How many are considered and how many wait, where none waited before; told once, until a quarter of the places is
+    /// The numbers considered and waiting, where none waited before; reported once, until a quarter of the places is
     /// free again.
     pub(super) fn new_overflow(&mut self) -> Option<(usize, usize)> {
         if self.waiting.is_empty() && !self.overflow_told {

@@ -1,4 +1,4 @@
-//! What a watch, a reply or a read shows: an object, and what it says.
+//! The news of a watch, a reply or a read: an object, and its content.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct LeaseSeen {
     pub(crate) key: LeaseKey,
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) snapshot: Result<LeaseSnapshot, Malformed>,
-    /// What a PUT carries over. `None` where it is large: it is read again when there is something to write.
+    /// The object for a PUT. `None` where it is large: it is read again when there is something to write.
     pub(crate) object: Option<PackedLease>,
 }
 
@@ -61,10 +61,10 @@ pub(crate) struct ObjectName {
     pub(crate) version: Option<ResourceVersion>,
 }
 
-/// How many bytes of a Lease are kept, packed, for a write; one with more is read when it is to be written.
+/// The limit of bytes kept of a Lease, packed, for a write; one with more is read when it is to be written.
 const KEPT_BYTES: usize = 4096;
 
-/// Whether an object is kept until its lease is written.
+/// True if an object is kept until its lease is written.
 pub(super) fn is_kept(object: &PackedLease) -> bool {
     object.bytes() <= KEPT_BYTES
 }
@@ -207,7 +207,7 @@ impl ObjectName {
         })
     }
 
-    /// What its failures are filed under.
+    /// The subject of its failures.
     pub(crate) fn subject(&self) -> String {
         format!("candidate {self}")
     }

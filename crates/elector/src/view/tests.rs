@@ -131,7 +131,7 @@ impl ViewScene {
         self.view.handle_candidate(time(self.now), seen);
     }
 
-    /// Whether a write of this revision finds the object that it carries over.
+    /// True if a write of this revision finds the object that it carries over.
     fn has_object(&mut self, name: &str, version: u64) -> bool {
         let version = ResourceVersion(version);
         self.view.take_lease_object(&key(name), version).is_some()

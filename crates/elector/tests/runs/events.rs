@@ -247,7 +247,7 @@ async fn a_lease_that_changes_all_the_time_does_not_flood() {
     );
 }
 
-/// How long it takes until a candidate leads, where this befalls the Events.
+/// The time until the candidates lead, where this befalls the Events.
 async fn elected_within(fault: Option<Rule>) -> Duration {
     let cluster = MemoryCluster::new();
     if let Some(fault) = fault {

@@ -106,7 +106,7 @@ async fn a_lease_that_may_not_be_written_does_not_stop_the_others() {
             leads(cluster, "bad", "for-bad")
         })
         .await;
-    // What was left out is told with the end, and not as a failure a minute later.
+    // The failures left out are reported with the end, and not a minute later.
     pass(seconds(120)).await;
     assert_eq!(log.lines("WARN").len(), 1);
     let ended = log.lines("no more failures: writes of ns/bad left_out=");
@@ -389,7 +389,7 @@ async fn many_unreadable_candidates_of_a_namespace_have_few_lines_and_those_of_a
     assert_eq!(all, 2 * objects, "each is logged or counted: {noisy:?}");
 }
 
-/// How many failures a line tells of.
+/// The number of failures in a line.
 fn counted(line: &str) -> usize {
     match line.split_once("left_out=") {
         Some((_, count)) => count.parse().unwrap(),

@@ -1,4 +1,4 @@
-//! What one namespace costs, and what it leaves to the others (L7).
+//! The cost of one namespace, and the rest for the others (L7).
 
 use elector::{Config, Event};
 use elector_testkit::{CapturedLog, MemoryCluster, ScriptedCandidate, millis, pass, seconds};

@@ -1,4 +1,4 @@
-//! What an elector says to probes.
+//! An elector's answers to probes.
 
 use std::collections::BTreeSet;
 use std::pin::pin;

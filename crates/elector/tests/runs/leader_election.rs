@@ -52,7 +52,7 @@ impl Replica {
         }
     }
 
-    /// Whether it holds the lock.
+    /// True if it holds the lock.
     fn leads(&self) -> bool {
         lock_holder(&self.cluster).starts_with(&format!("elector_{}_", self.name))
     }

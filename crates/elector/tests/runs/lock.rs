@@ -11,7 +11,7 @@ use crate::{RunningElector, refuse, replacing};
 
 const BUILTIN: &str = "node-1_4f0c7f1e";
 const LOCK: &str = "leader-election-controller";
-/// What requests for the lock have in their path.
+/// A part of the path of requests for the lock.
 const LOCK_PATH: &str = "leases/leader-election-controller";
 
 async fn lock_holder(cluster: &MemoryCluster) -> String {
@@ -24,7 +24,7 @@ fn of_lock(rule: Rule) -> Rule {
     rule.resource(LEASES).namespace("kube-system")
 }
 
-/// Whether the elector has the lock.
+/// True if the elector has the lock.
 async fn is_taken(cluster: &MemoryCluster) -> bool {
     lock_holder(cluster).await.starts_with("elector_pod_")
 }
@@ -104,7 +104,7 @@ async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
     assert!(is_taken(&cluster).await);
 }
 
-/// What was under way when the lock was lost is given up, and its lease is judged again once we are in charge.
+/// A write under way when the lock was lost is given up, and its lease is judged again once we are in charge.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwards() {
     let cluster = MemoryCluster::without_gate();

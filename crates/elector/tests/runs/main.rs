@@ -86,12 +86,12 @@ impl RunningElector {
         start.elapsed()
     }
 
-    /// What it has told so far.
+    /// Its events so far.
     fn events(&self) -> Vec<Event> {
         self.events.lock().unwrap().clone()
     }
 
-    /// How often it has begun, or begun anew: once for each time that all was listed.
+    /// The number of its starts: one for each time that all was listed.
     fn lives(&self) -> usize {
         self.count(|event| matches!(event, Event::Listed { .. }))
     }

@@ -285,7 +285,7 @@ async fn a_preference_that_is_held_back_is_shown() {
     pass(seconds(10)).await;
     let bad = cluster.candidate("ns", "bad", "l", "1.0.0");
     pass(seconds(30)).await;
-    // What appears after a hand-over in vain is not preferred for a while.
+    // A newcomer after a hand-over in vain is not preferred for a while.
     let late = cluster.candidate("ns", "late", "l", "0.9.0");
     let held_back = || {
         let labels = [("namespace", "ns"), ("obstacle", "held_back")];
@@ -409,7 +409,7 @@ async fn the_document_names_what_is_served() {
     let registered = described_metrics(metrics.descriptions());
     assert_eq!(documented, registered);
 
-    // What is registered is what is served: every sample has a description, and every description a sample.
+    // Metrics served are those registered: every sample has a description, and every description a sample.
     let cluster = MemoryCluster::new();
     let elector = MeasuredElector::start_with(&cluster, "one", electing("one"));
     pass(seconds(20)).await;
@@ -441,7 +441,7 @@ fn figures(elector: &MeasuredElector) -> [f64; 3] {
     })
 }
 
-/// How many writes that the server carried out begin so.
+/// The number of carried-out writes that begin so.
 fn count(cluster: &MemoryCluster, start: &str) -> f64 {
     let writes = cluster.writes();
     let count = writes

@@ -55,7 +55,7 @@ async fn nothing_is_written_before_both_kinds_are_listed_in_every_namespace() {
         cluster.inject(delay.resource(slow.1).namespace(slow.0));
         let elector = RunningElector::start(&cluster, both());
         pass(millis(3_990)).await;
-        // What is on its way comes late all the same.
+        // A list on its way comes late all the same.
         cluster.heal();
         assert_eq!(elector.lives(), 0, "{slow:?}");
         let writes = cluster.requests_since(start, &[]);

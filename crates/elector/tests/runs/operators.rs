@@ -1,4 +1,4 @@
-//! What operators say by annotations.
+//! Operators' words in annotations.
 
 use std::time::Duration;
 

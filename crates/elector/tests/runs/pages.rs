@@ -9,7 +9,7 @@ use crate::RunningElector;
 /// More candidates than a first page has, each for a lease of its own.
 const MANY: usize = 300;
 
-/// How late the second page is.
+/// The second page's delay.
 const LATE: u64 = 10;
 
 /// A cluster with many candidates, whose second page of them is late once.

@@ -8,16 +8,16 @@ use elector_testkit::{BackgroundTask, MemoryCluster, ScriptedCandidate, millis, 
 
 use crate::RunningElector;
 
-/// What becomes of a lease in ten minutes.
+/// The fate of a lease in ten minutes.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkRecord {
     /// For how long no candidate worked.
     without_work: Duration,
-    /// How often that began.
+    /// The number of spans.
     gaps: usize,
 }
 
-/// How the account changes its candidate every three seconds.
+/// The change of the account's candidate every three seconds.
 #[derive(Clone, Copy, Debug)]
 enum Restlessness {
     /// It changes the version of one candidate.
@@ -28,7 +28,7 @@ enum Restlessness {
     OverlappingNames,
 }
 
-/// How long the accept window of a hand-over is, and what it takes to notice its end.
+/// The accept window of a hand-over, and the time to notice its end.
 const ACCEPT_WINDOW: Duration = millis(5_100);
 
 /// Keeps a better candidate registered that acks every ping and changes every three seconds.
@@ -88,7 +88,7 @@ async fn ten_minutes(how: Restlessness, timing: ElectorTiming) -> WorkRecord {
     work
 }
 
-/// Whether the good candidate holds the lease and has accepted it.
+/// True if the good candidate holds the lease and has accepted it.
 fn steady_works(cluster: &MemoryCluster) -> bool {
     let record = cluster
         .lease("ns", "l")

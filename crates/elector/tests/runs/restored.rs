@@ -42,7 +42,7 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
     }
 }
 
-/// What it saw of a record before counts for nothing: it may have been renewed since, in the store that is gone.
+/// An earlier sight of a record counts for nothing: it may have been renewed since, in the store that is gone.
 #[tokio::test(start_paused = true)]
 async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
     let cluster = MemoryCluster::without_gate();

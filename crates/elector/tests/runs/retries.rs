@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{RunningElector, refuse};
 
-/// How often an elector tries in a minute what is refused.
+/// The number of tries of a refused request in a minute.
 async fn tries(cluster: &MemoryCluster, verb: &'static str, part: &'static str) -> usize {
     let start = cluster.now();
     pass(seconds(60)).await;

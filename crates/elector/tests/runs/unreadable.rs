@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::RunningElector;
 
-/// What cannot be read belongs to no election; what names an invalid version stays in it with its rejection. Neither is
+/// An unreadable object belongs to no election; one with an invalid version stays in it with its rejection. Neither is
 /// elected, nor pinged, by what it said before.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec() {

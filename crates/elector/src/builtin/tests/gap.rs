@@ -1,4 +1,4 @@
-//! What a gap of the watch may hide of the lock: a term of the built-in controller between two terms of electors.
+//! Terms of the lock that a gap of the watch may hide: one of the built-in controller between two of electors.
 
 use super::*;
 

@@ -9,7 +9,7 @@ impl WatchedLock {
         self.shows(snapshot, NewsSource::Watch);
     }
 
-    /// How long it takes until we decide, while every write succeeds.
+    /// The seconds until we decide, while every write succeeds.
     fn waits(&mut self) -> Option<u64> {
         let ours = self.renew_for(100)?;
         Some(ours.as_secs())
@@ -46,7 +46,7 @@ fn a_lock_that_another_elector_has_at_first_sight_is_waited_for_as_long_as_any_m
     }
 }
 
-/// What is overwritten is waited out for the whole duration that it had; without one, for the longest in use.
+/// A record that is overwritten is waited out for its whole duration; without one, for the longest in use.
 #[test]
 fn a_lock_without_a_usable_duration_is_waited_out_for_the_longest_in_use() {
     for (seconds, waited) in [(None, 15), (Some(0), 15), (Some(40), 40), (Some(2), 2)] {

@@ -62,7 +62,7 @@ fn a_list_takes_what_it_does_not_show_from_its_own_area_alone() {
     assert_eq!((candidates(&view, "a"), candidates(&view, "b")), (1, 0));
 }
 
-/// What a list must not be older than is what was known before *it* was asked for (R4).
+/// A list must not be older than what was known before *it* was asked for (R4).
 #[test]
 fn a_gap_of_one_area_does_not_make_a_slow_list_of_another_a_restored_store() {
     let mut view = both();

@@ -1,4 +1,4 @@
-//! What is heard of leases, and the changes of leadership in it.
+//! News of leases, and the changes of leadership in it.
 
 use elector_api::Lease;
 use elector_protocol::elector::{Action, Effect, Settings};
@@ -239,7 +239,7 @@ fn each_change_of_leadership_is_told_once() {
         .view
         .handle_lease_reply(time(world.now), lease("l", 5, held("b", 3)));
     assert_eq!(world.changes(), ["b leads ns/l: b took it"]);
-    // What changed while the watch was interrupted.
+    // A change while the watch was interrupted.
     world.list_leases(vec![lease("l", 9, held("a", 4))]);
     assert_eq!(world.changes(), ["a leads ns/l: a took it"]);
     world.list_leases(vec![]);

@@ -1,4 +1,4 @@
-//! What is considered of many candidates, and what is kept of a namespace.
+//! The candidates considered of many, and those kept of a namespace.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is kept of a list while its pages come in.
+//! A list as kept while its pages come in.
 
 use elector_api::LeaseCandidate;
 use serde_json::{Value, json};

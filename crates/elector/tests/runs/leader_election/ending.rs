@@ -1,4 +1,4 @@
-//! How an elector that acts comes to its end, or to the end of its belief.
+//! The end of an elector that acts, or of its belief.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use crate::replacing;
 /// The clocks of a machine that can be suspended: the holder's goes on meanwhile, the elector's does not.
 struct SuspendedClock {
     awake: Arc<TokioClock>,
-    /// How long the machine has slept, in milliseconds.
+    /// The machine's sleep so far, in milliseconds.
     asleep: AtomicU64,
     /// From when on, and after how many readings of the time of day, the machine falls asleep for half a minute.
     sleeps_at: Mutex<Option<(Instant, usize)>>,

@@ -180,7 +180,7 @@ async fn a_lock_that_may_not_be_had_is_one_line_with_what_helps() {
         );
         let other = Replica::start(&cluster, "other");
         pass(seconds(3)).await;
-        // What it may not create it may take once another elector has created it.
+        // A lock that another elector has created needs no right to create.
         let both = verb == RequestVerb::Create;
         let leads = other.says_that_it_leads() || both && limited.says_that_it_leads();
         assert!(leads, "{verb:?}: {}", lock_holder(&cluster));
