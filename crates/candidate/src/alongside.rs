@@ -34,7 +34,7 @@ pub(crate) struct RunPart {
 pub(crate) struct RunningParts {
     lease: LeaseKey,
     clock: Arc<dyn Clock>,
-    /// How long they may take to stop.
+    /// The time that they have to stop.
     grace: Duration,
     tasks: JoinSet<String>,
     running: Vec<RunningPart>,

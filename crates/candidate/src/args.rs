@@ -64,12 +64,12 @@ pub struct CandidateArgs {
     #[arg(long, value_name = "STRATEGY", env = "ELECTOR_STRATEGY")]
     pub strategy: Option<StrategyName>,
 
-    /// How long others wait for a renewal before they take over; whole seconds, from 2s to 1h
+    /// Time for which others wait for a renewal before they take over; whole seconds, from 2s to 1h
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration, env = "ELECTOR_LEASE_DURATION")]
     pub lease_duration: Duration,
 
-    /// How long it believes that it leads after its newest successful renewal; at most 4/5 of the lease duration and
-    /// one second below it. Renewals are due every third of this
+    /// Time for which it believes that it leads after its newest successful renewal; at most 4/5 of the lease duration
+    /// and one second below it. Renewals are due every third of this
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration, env = "ELECTOR_RENEW_DEADLINE")]
     pub renew_deadline: Duration,
 
@@ -78,16 +78,16 @@ pub struct CandidateArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "ELECTOR_RETRY_PERIOD")]
     pub retry_period: Option<Duration>,
 
-    /// How long the work may take to stop when it is told to. After a loss no longer than until three quarters of the
-    /// time from renew deadline to lease duration are over, in which no other candidate leads
+    /// Time that the work has to stop. After a loss no longer than until three quarters of the time from renew deadline
+    /// to lease duration are over, in which no other candidate leads
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration, env = "ELECTOR_GRACE_PERIOD")]
     pub grace_period: Duration,
 
-    /// What happens when a term has ended by a loss or a hand-over
+    /// Action after a term that ended by a loss or a hand-over
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = TypedAfterTerm::CampaignAgain, env = "ELECTOR_AFTER_TERM")]
     after_term: TypedAfterTerm,
 
-    /// What happens when the work has failed
+    /// Action after the work has failed
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = TypedAfterFailure::End, env = "ELECTOR_AFTER_FAILURE")]
     after_failure: TypedAfterFailure,
 

@@ -37,7 +37,7 @@ pub struct LeaderGuard {
     run: JoinHandle<Result<RunOutcome<(), Infallible>, RunError>>,
 }
 
-/// What the work of the term waits for, and what keeps the lease even when that work is dropped.
+/// The release that the work of the term awaits, and the entry that keeps the lease even when that work is dropped.
 #[derive(Debug)]
 struct TermHold {
     _released: oneshot::Sender<Infallible>,

@@ -29,7 +29,7 @@ use crate::term_events::{TermEventQueue, publish_beside};
 /// A run, from its first session to its last.
 pub(crate) struct Campaign {
     pub(crate) run: CandidateContext,
-    /// Whether this process is well, where the program says it.
+    /// The probe of this process, where the program has one.
     pub(crate) health: Option<HealthProbe>,
     /// Where the caller makes the work.
     pub(crate) orders: WorkOrders,
@@ -41,7 +41,7 @@ struct RetryPause {
     jitter: StdRng,
 }
 
-/// How often a better API of LeaseCandidates is asked for, where there may be one. There may be thousands of candidates.
+/// The period of the search for a better API of LeaseCandidates, where one may exist. Candidates may be thousands.
 const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(60);
 
 /// The pause after the first failure.
@@ -175,7 +175,7 @@ impl Campaign {
         ended
     }
 
-    /// Whether another session follows one that ended so. `led` is whether it had a term.
+    /// True if another session follows one that ended so. `led` is true if it had a term.
     fn goes_on_after(&self, outcome: &BoxedOutcome, led: bool) -> bool {
         let given = &self.run.config.given;
         let returns = given.after_term == AfterTerm::Return;
@@ -193,7 +193,7 @@ impl Campaign {
     }
 }
 
-/// What there is to say of work that failed.
+/// The error of work that failed, or its panic.
 fn failure_text(outcome: &BoxedOutcome) -> Option<String> {
     match outcome {
         RunOutcome::WorkFailed { error, .. } => Some(error.clone()),
@@ -212,8 +212,8 @@ impl RetryPause {
         }
     }
 
-    /// How long to wait after work that began and failed then: from half of what the backoff says up to all of it, so that many that
-    /// fail for one reason do not come back at once.
+    /// The wait after work that began and failed then: from half of what the backoff says up to all of it, so that many
+    /// that fail for one reason do not come back at once.
     fn next(&mut self, began: Instant, failed: Instant) -> Duration {
         if failed.since(began) > LONGEST_PAUSE {
             self.backoff.reset();

@@ -260,7 +260,7 @@ impl Candidate {
         CandidateHandle::new(self.status.reader())
     }
 
-    /// What it was told.
+    /// Its configuration, as it was given.
     pub const fn config(&self) -> &Config {
         &self.config.given
     }
@@ -366,7 +366,7 @@ impl Candidate {
         (campaign, parts)
     }
 
-    /// What is told of the run, and what of its requests.
+    /// The observer of the run, and the monitor of its requests.
     fn reporters(&self) -> (CandidateObserver, Option<Arc<dyn RequestMonitor>>) {
         let observer = Arc::clone(&self.observer);
         #[cfg(feature = "metrics")]

@@ -31,46 +31,46 @@ pub struct Config {
     /// The strategy that it wishes the lease to be elected under: one of Elector's own, or that of another elector.
     /// [`StrategyName::oldest_emulation_version`].
     pub strategy: StrategyName,
-    /// How long it waits for what. Lease duration 15 s, renew deadline 10 s, as client-go.
+    /// Its waits and deadlines. Lease duration 15 s, renew deadline 10 s, as client-go.
     pub timing: CandidateTiming,
-    /// How long the work may take to stop after it was told to. 10 s, while the lease is still held. After a loss the
-    /// lease leaves less: see [`Self::stop_budget`].
+    /// The time that the work has to stop. 10 s, while the lease is still held. After a loss the lease leaves less: see
+    /// [`Self::stop_budget`].
     pub grace: Duration,
-    /// Whether candidates of client-go that take the Lease by themselves (`Coordinated: false`) compete for it too.
-    /// False; [`Mode::Plain`] counts on it in any case. They write whole seconds, and take an emptied Lease at once, so
-    /// less time is left to stop after a loss.
+    /// True if candidates of client-go that take the Lease by themselves (`Coordinated: false`) compete for it too.
+    /// False by default; [`Mode::Plain`] counts on it in any case. They write whole seconds, and take an emptied Lease
+    /// at once, so less time is left to stop after a loss.
     pub client_go_peers: bool,
-    /// Whether Events on the Lease tell of the terms of this process: it became leader, handed over, released, or lost the
-    /// lease, and why. False: its account needs the verb `create` of `events.events.k8s.io` for that. An
+    /// True if Events on the Lease report the terms of this process: it became leader, handed over, released, or lost
+    /// the lease, and why. False by default: its account needs the verb `create` of `events.events.k8s.io` for that. An
     /// Event that cannot be written is logged, and neither delays a term nor ends one. [`Mode::Disabled`] writes none.
     pub record_events: bool,
-    /// What happens when a term has ended although the process was not told to end.
+    /// The action after a term that ended although no shutdown was asked for.
     pub after_term: AfterTerm,
-    /// What happens when the work has failed, by an error or a panic. [`AfterFailure::End`].
+    /// The action after the work has failed, by an error or a panic. [`AfterFailure::End`].
     pub after_failure: AfterFailure,
-    /// How it comes by its terms. [`Mode::Auto`].
+    /// The way in which it comes by its terms. [`Mode::Auto`].
     pub mode: Mode,
-    /// How long a lease is free, by the candidate's own stop-watch, before [`Mode::Auto`] takes it: the time that an
-    /// elector has. From 0 to 1 h; 5 s. Other modes have no use for it.
+    /// The time for which a lease is free, by the candidate's own stop-watch, before [`Mode::Auto`] takes it: the time
+    /// that an elector has. From 0 to 1 h; 5 s. Other modes have no use for it.
     pub fallback: Duration,
     /// The longest lease duration of any client that may hold this lease. Before a candidate takes a lease of which it
     /// cannot know how long its last holder may still believe, it waits for as long; a longer duration that it sees
     /// counts as well, and so does its own. From 1 s to 1 h; 15 s. [`Mode::Elected`] has no use for it.
     pub max_lease_duration: Duration,
-    /// How long a Lease must have been missing, or have named no holder without being released, before a candidate takes
-    /// it, in place of that longest duration. At most 1 h. Unset by default: less than the longest duration is safe only
-    /// where no process can delete or empty the Lease of a living leader, and counts only for a Lease without a strategy,
-    /// so not for one that candidates in [`Mode::Auto`] create. Refused in [`Mode::Elected`].
+    /// The time for which a Lease must have been missing, or have named no holder without being released, before a
+    /// candidate takes it, in place of that longest duration. At most 1 h. Unset by default: less than the longest
+    /// duration is safe only where no process can delete or empty the Lease of a living leader, and counts only for a
+    /// Lease without a strategy, so not for one that candidates in [`Mode::Auto`] create. Refused in [`Mode::Elected`].
     pub absent_lease_grace: Option<Duration>,
     /// The Pod that the LeaseCandidate belongs to, in the namespace of the lease, so that Kubernetes deletes the one with
     /// the other. Unset by default; [`Mode::Plain`] has no LeaseCandidate.
     pub owner: Option<OwnerPod>,
-    /// How often the probe of [`Candidate::with_health`](crate::Candidate::with_health) is asked, and when its answers
-    /// count. Without a probe it has no use.
+    /// The period, timeout and threshold of the probe of [`Candidate::with_health`](crate::Candidate::with_health).
+    /// Without a probe it has no use.
     pub health: HealthTiming,
 }
 
-/// How a candidate comes by its terms.
+/// The way in which a candidate comes by its terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
@@ -92,7 +92,7 @@ pub enum Mode {
     Disabled,
 }
 
-/// What happens when a term has ended by a loss or a hand-over.
+/// The action after a term that ended by a loss or a hand-over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AfterTerm {
@@ -103,7 +103,7 @@ pub enum AfterTerm {
     Return,
 }
 
-/// What happens when the work has failed, by an error or a panic. Its term is given up in any case: the lease is never
+/// The action after the work has failed, by an error or a panic. Its term is given up in any case: the lease is never
 /// held for work that does not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -118,7 +118,7 @@ pub enum AfterFailure {
     Retry,
 }
 
-/// What the renewTime of a client-go holder may lag behind its write.
+/// The span by which the renewTime of a client-go holder may lag behind its write.
 const WHOLE_SECOND: Duration = Duration::from_secs(1);
 /// The longest of the waits that can be set.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
@@ -137,7 +137,7 @@ impl fmt::Display for Mode {
 }
 
 impl Mode {
-    /// Whether a candidate in this mode registers a LeaseCandidate.
+    /// True if a candidate in this mode registers a LeaseCandidate.
     pub(crate) const fn registers(self) -> bool {
         matches!(self, Self::Auto | Self::Elected)
     }
@@ -218,8 +218,8 @@ impl Config {
         self
     }
 
-    /// How long after the end of the belief the work may still act: three quarters of the time from renew deadline to
-    /// lease duration (3.75 s by default), and one second less beside client-go.
+    /// The span after the end of the belief in which the work may still act: three quarters of the time from renew
+    /// deadline to lease duration (3.75 s by default), and one second less beside client-go.
     ///
     /// The stop of the work after a loss does not begin when the loss is noticed. It ends this long after the deadline
     /// of the belief, on the holder's clock, and so a quarter of that time before another candidate can lead. A process
@@ -240,7 +240,7 @@ impl Config {
         (alone * 3 / 4).saturating_sub(margin)
     }
 
-    /// Whether others may take the Lease by themselves, as client-go does.
+    /// True if others may take the Lease by themselves, as client-go does.
     pub(crate) fn has_client_go_peers(&self) -> bool {
         self.client_go_peers || self.mode == Mode::Plain
     }

@@ -65,7 +65,7 @@ pub struct LeaderGate(Arc<GateState>);
 struct GateState {
     /// The term in which reconciles may begin.
     term: watch::Sender<Option<Leadership>>,
-    /// How many reconciles run.
+    /// The number of reconciles that run.
     running: watch::Sender<usize>,
 }
 
@@ -120,7 +120,7 @@ impl LeaderGate {
             let Some(leadership) = state.leadership() else {
                 return async { Ok(Action::await_change()) }.boxed();
             };
-            // What is spawned after the end of a term is dropped without being run, so no reconcile slips through.
+            // A future spawned after the end of a term is dropped without being run, so no reconcile slips through.
             let running = RunningReconcile::begin(&state);
             let reconcile = reconcile(object, context, leadership.clone());
             let reconcile = async move {

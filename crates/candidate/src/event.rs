@@ -1,4 +1,4 @@
-//! What a candidate tells its observer.
+//! Reports of a candidate to its observer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::outcome::TermEnd;
 use crate::resolved_config::ResolvedConfig;
 use crate::waiting::Waiting;
 
-/// What happens during a run, as values. The log says the same.
+/// The events of a run, as values. The log says the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -23,7 +23,7 @@ pub enum Event {
     Acquired {
         /// The term.
         term: Term,
-        /// How long the lease had been free by then, by this process's own stop-watch.
+        /// The time for which the lease had been free by then, by this process's own stop-watch.
         free: Duration,
     },
     /// A term has begun, and its work is about to start.
@@ -49,13 +49,13 @@ pub enum Event {
     Ended {
         /// The term.
         term: Term,
-        /// How it ended.
+        /// The end of the term.
         end: TermEnd,
     },
     /// The probe of this process fails ([`Candidate::with_health`](crate::Candidate::with_health)). Its term is given up,
     /// if it leads: [`Self::Stopping`] follows, with [`StopReason::ShutDown`]. It is no candidate until [`Self::Well`].
     Unwell {
-        /// What the probe said, in one line.
+        /// The error of the probe, in one line.
         error: String,
     },
     /// The probe of a process that was unwell has passed: it is a candidate again.
@@ -65,7 +65,7 @@ pub enum Event {
     WorkFailed {
         /// The error of the work, or its panic.
         error: String,
-        /// How long the pause is.
+        /// The length of the pause.
         retry_after: Duration,
     },
 }

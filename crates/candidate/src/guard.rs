@@ -29,10 +29,10 @@ use crate::handle::CandidateHandle;
 /// asks them. Nothing else is exempt: a dry run is not, since admission webhooks may act on it, nor are Events, which
 /// tell of what one does.
 ///
-/// Whether this process leads is computed from the clock at the moment at which a request is sent, so a write past the
-/// deadline is refused although no timer has fired ([`CandidateHandle::is_leader`]). What is sent then may still arrive
-/// later: give writes a timeout of no more than the effect grace, lease duration minus renew deadline (5 s by default), or
-/// send the fencing token along and have the resource check it.
+/// Leadership is computed from the clock at the moment at which a request is sent, so a write past the deadline is
+/// refused although no timer has fired ([`CandidateHandle::is_leader`]). What is sent then may still arrive later: give
+/// writes a timeout of no more than the effect grace, lease duration minus renew deadline (5 s by default), or send the
+/// fencing token along and have the resource check it.
 ///
 /// The candidate itself needs a client without this layer: it writes before it leads.
 ///
@@ -239,7 +239,7 @@ const QUESTIONS: [&str; 2] = [
     "/apis/authentication.k8s.io/",
 ];
 
-/// Whether a request changes nothing.
+/// True if a request changes nothing.
 fn is_read<B>(request: &Request<B>) -> bool {
     match *request.method() {
         Method::GET | Method::HEAD | Method::OPTIONS => !request.headers().contains_key(UPGRADE),

@@ -8,7 +8,7 @@ use crate::health::{Unwell, WorkOverdue};
 use crate::status::{LeadershipStatus, StatusReader, StatusView};
 use crate::term_state::TermState;
 
-/// Who leads, for the rest of the process: web handlers, metrics, controllers that outlive a term.
+/// The current leader, for the rest of the process: web handlers, metrics, controllers that outlive a term.
 ///
 /// It is obtained before the run ([`Candidate::handle`](crate::Candidate::handle)) and lives before, between and after
 /// the terms. The work of a term holds a [`Leadership`](crate::Leadership), which is the guard of that term alone.
@@ -35,7 +35,7 @@ use crate::term_state::TermState;
 #[derive(Clone)]
 pub struct CandidateHandle {
     reader: StatusReader,
-    /// What [`Self::changed`] last compared with.
+    /// The status with which [`Self::changed`] last compared.
     seen: StatusView,
 }
 
@@ -57,7 +57,7 @@ impl CandidateHandle {
         &self.reader.identity
     }
 
-    /// Whether this process may believe that it leads, by its clock, now.
+    /// True if this process may believe that it leads, by its clock, now.
     ///
     /// It is true from before the work of a term is made until that has stopped: also while it drains for a hand-over or
     /// a shutdown, and never after the deadline.
@@ -67,7 +67,7 @@ impl CandidateHandle {
         deadline.is_some_and(|deadline| self.reader.clock.holder() < deadline)
     }
 
-    /// Whether this process leads now, and in the term of this token.
+    /// True if this process leads now, and in the term of this token.
     ///
     /// For what belongs to one term and may outlive it: in a later term of the same process it is false.
     pub fn is_leader_under(&self, token: Token) -> bool {
@@ -77,12 +77,12 @@ impl CandidateHandle {
         deadline.is_some_and(|deadline| self.reader.clock.holder() < deadline)
     }
 
-    /// What is known now.
+    /// The status at this instant.
     pub fn status(&self) -> LeadershipStatus {
         self.reader.status()
     }
 
-    /// Whether no work of a term runs that may act no more: what a liveness probe (`/livez`) is to ask.
+    /// The check of a liveness probe (`/livez`): no work of a term runs that may act no more.
     ///
     /// After a loss the work has until [`Config::stop_budget`](crate::Config::stop_budget) to end, and is dropped then.
     /// That takes effect where the work awaits something, and on an executor that turns. Where either is blocked, only a
@@ -107,14 +107,14 @@ impl CandidateHandle {
         }
     }
 
-    /// Whether the run has ended, or was dropped.
+    /// True once the run has ended, or was dropped.
     #[cfg(feature = "metrics")]
     pub(crate) fn has_ended(&self) -> bool {
         self.reader.known.has_changed().is_err()
     }
 
-    /// Whether this process is well, by its probe ([`Candidate::with_health`](crate::Candidate::with_health)): what a
-    /// readiness probe (`/readyz`) may ask. A process without a probe is, and so is one whose probe has not answered yet.
+    /// The health of this process, by its probe ([`Candidate::with_health`](crate::Candidate::with_health)), for a
+    /// readiness probe (`/readyz`). A process without a probe is well, and so is one whose probe has not answered yet.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What probes of a candidate are told: whether its work ends when its lease does, and whether the process is well.
+//! Failures that probes of a candidate report: work that outlives its lease, and an unwell process.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct WorkOverdue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unwell {
-    /// What its probe said last, in one line.
+    /// The last error of its probe, in one line.
     pub error: String,
 }
 

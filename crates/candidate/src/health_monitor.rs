@@ -14,7 +14,7 @@ use crate::health_timing::HealthTiming;
 pub(crate) type HealthProbe =
     Arc<Mutex<dyn FnMut() -> BoxFuture<'static, Result<(), String>> + Send>>;
 
-/// Whether the program is well. Dropping it drops the question that is under way.
+/// The health of the program. Dropping it drops the question that is under way.
 pub(crate) struct HealthMonitor {
     /// None where the program counts as well.
     probe: Option<HealthProbe>,
@@ -25,7 +25,7 @@ pub(crate) struct HealthMonitor {
     /// The question that was asked last, until it has ended. There is one at a time, also where one does not end.
     asked: JoinSet<Result<(), String>>,
     stage: ProbeStage,
-    /// How many failures there were since the last success.
+    /// The number of failures since the last success.
     failures: u32,
     is_well: bool,
     term: Option<Term>,
@@ -65,7 +65,7 @@ impl HealthMonitor {
         }
     }
 
-    /// Whether it was well by the last that was heard. Before the first answer it was not.
+    /// True if it was well by the last that was heard. Before the first answer it was not.
     pub(crate) const fn is_well(&self) -> bool {
         self.is_well
     }

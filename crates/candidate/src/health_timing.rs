@@ -1,9 +1,9 @@
-//! How often the program is asked whether it is well, and when it counts as unwell.
+//! Period and timeout of the health probe, and the failures that make a process unwell.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// How often the probe of [`Candidate::with_health`](crate::Candidate::with_health) is asked, and when its answers count.
+/// The period, timeout and threshold of the probe of [`Candidate::with_health`](crate::Candidate::with_health).
 /// The defaults are those of a livenessProbe of Kubernetes.
 ///
 /// A leader whose probe begins to fail is told to stop after at most the threshold times the period, and the timeout.
@@ -12,21 +12,21 @@ use std::time::Duration;
 pub struct HealthTiming {
     /// The time from one question to the next. From 100 ms to 1 h; 10 s. It is longer where an answer takes longer.
     pub period: Duration,
-    /// How long an answer may take before it counts as a failure. From 10 ms to 1 h; 1 s.
+    /// The time that an answer may take before it counts as a failure. From 10 ms to 1 h; 1 s.
     pub timeout: Duration,
-    /// How many failures, one after the other, make a process unwell that was well. 3. One success ends that.
+    /// The number of failures, one after the other, that make a well process unwell. 3. One success ends that.
     pub failure_threshold: NonZeroU32,
 }
 
 // === impl HealthTiming ===
 
 impl HealthTiming {
-    /// Whether the period is within its bounds.
+    /// True if the period is within its bounds.
     pub(crate) fn has_valid_period(&self) -> bool {
         (Duration::from_millis(100)..=LONGEST).contains(&self.period)
     }
 
-    /// Whether the timeout is within its bounds.
+    /// True if the timeout is within its bounds.
     pub(crate) fn has_valid_timeout(&self) -> bool {
         (Duration::from_millis(10)..=LONGEST).contains(&self.timeout)
     }

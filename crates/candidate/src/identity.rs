@@ -44,7 +44,7 @@ pub fn pod_or_host_name() -> String {
     })
 }
 
-/// Whether it is a DNS subdomain (RFC 1123), as the name of every Pod is.
+/// True if it is a DNS subdomain (RFC 1123), as the name of every Pod is.
 fn is_subdomain(text: &str) -> bool {
     text.split('.').all(|label| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

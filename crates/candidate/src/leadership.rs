@@ -1,4 +1,4 @@
-//! What the work of a term holds: whether it still leads, until when, and under which token.
+//! The guard of a term, held by its work: the belief, its deadline, and the token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub struct Leadership {
     number: u64,
     term: Term,
     token: Token,
-    /// Whether the work has been answered that its belief is over. After a pause it may learn that from the clock
+    /// True once the work has been answered that its belief is over. After a pause it may learn that from the clock
     /// before the candidate has come round to tell it.
     over: Arc<AtomicBool>,
     /// Where the work spawns its tasks.
     pub(crate) tasks: TermTasks,
-    /// How long the work may take to stop while the lease is held.
+    /// The time that the work has to stop while the lease is held.
     grace: Duration,
 }
 
@@ -79,7 +79,7 @@ impl Leadership {
         self.token
     }
 
-    /// Whether this process may still believe that it leads, by its clock, now.
+    /// True if this process may still believe that it leads, by its clock, now.
     ///
     /// It stays true while the work drains for a hand-over or a shutdown: the lease is not given up before.
     pub fn is_leader(&self) -> bool {
@@ -91,7 +91,7 @@ impl Leadership {
         self.read(TermState::deadline)?
     }
 
-    /// How long the belief lasts unless another renewal succeeds. Zero once it has ended.
+    /// The time that the belief lasts unless another renewal succeeds. Zero once it has ended.
     pub fn remaining(&self) -> Duration {
         // The deadline first: the later the clock is read, the better.
         let deadline = self.deadline();
@@ -103,7 +103,7 @@ impl Leadership {
         remaining
     }
 
-    /// How long what runs now may take to stop: until it is dropped, if it was told to stop, or if it were told now.
+    /// The time that the running work has to stop: until it is dropped, if it was told to stop, or if it were told now.
     ///
     /// While the lease is held that is the grace period. After a loss it is what the lease leaves, on the holder's
     /// clock: [`Config::stop_budget`](crate::Config::stop_budget) from the last [`Self::deadline`] on. It is zero after
@@ -146,7 +146,7 @@ impl Leadership {
     /// ([`RunOutcome::WorkPanicked`](crate::RunOutcome::WorkPanicked)). Once the term is over, the future is dropped
     /// without being run, and the handle is that of a cancelled task.
     ///
-    /// What is spawned by `tokio::spawn` is not known here and goes on beside the next leader.
+    /// A task spawned by `tokio::spawn` is not known here and goes on beside the next leader.
     ///
     /// ```
     /// use elector_candidate::Leadership;
@@ -207,8 +207,8 @@ impl Leadership {
         self.tasks.spawn_blocking(function)
     }
 
-    /// What keeps the lease from being given away as long as it is there, as a task does that cannot be aborted. `None`
-    /// once the term is over.
+    /// An entry that keeps the lease from being given away as long as it is there, as a task does that cannot be
+    /// aborted. `None` once the term is over.
     pub(crate) fn hold(&self) -> Option<TaskEntry> {
         self.tasks.enter()
     }
@@ -244,7 +244,7 @@ impl Leadership {
         self.read(|term| term.stop.as_ref().map(|(_, by)| *by))?
     }
 
-    /// Whether the work was told to stop, be it by the clock alone.
+    /// True once the work was told to stop, be it by the clock alone.
     pub(crate) fn is_told(&self) -> bool {
         self.stop_by().is_some() || self.over.load(Ordering::Acquire)
     }

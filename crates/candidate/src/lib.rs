@@ -33,8 +33,8 @@
 //! A program that is written from top to bottom waits in [`Candidate::become_leader`] and holds a [`LeaderGuard`] in the place
 //! of a run with work. The candidate cannot drop such a program when its time to stop is over: it has to ask the guard.
 //!
-//! How a term ended has one name ([`TermEnd::cause`]), in the outcome, the log and the figures of the feature `metrics`
-//! (`CandidateMetrics`), and in the Events on the Lease that [`Config::record_events`] asks for.
+//! The end of a term has one name ([`TermEnd::cause`]), in the outcome, the log and the figures of the feature
+//! `metrics` (`CandidateMetrics`), and in the Events on the Lease that [`Config::record_events`] asks for.
 //!
 //! | feature | brings |
 //! |---|---|
@@ -87,9 +87,9 @@
 //!
 //! Later starts, hand-overs and releases wait for nothing of this. A right that is missing is named in the log.
 //!
-//! What it promises: at most one candidate of this crate believes that it leads, where clock *rates* differ by less
-//! than lease duration over renew deadline (1.5 by default). What it cannot promise is that at most one *acts*: for
-//! that, send [`Leadership::token`] along and have the resource check it.
+//! Its promise: at most one candidate of this crate believes that it leads, where clock *rates* differ by less than
+//! lease duration over renew deadline (1.5 by default). It cannot promise that at most one *acts*: for that, send
+//! [`Leadership::token`] along and have the resource check it.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -64,7 +64,7 @@ impl CandidateMetrics {
         self.set.register(registry);
     }
 
-    /// What there is to be seen: every metric, also those that have no sample yet.
+    /// The descriptions of all metrics, also of those that have no sample yet.
     pub fn descriptions(&self) -> &[MetricDescription] {
         self.set.descriptions()
     }

@@ -1,4 +1,4 @@
-//! How a run ended, and why it could not go on.
+//! The end of a run, and the reasons for which it could not go on.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use elector_runtime::RequestError;
 
 use crate::config::ConfigError;
 
-/// How a run ended. Exactly one is reported, and an error of the work is never lost.
+/// The end of a run. Exactly one is reported, and an error of the work is never lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
@@ -17,31 +17,31 @@ pub enum RunOutcome<T, E> {
     ShutDown(Option<TermEnd>),
     /// The work ended by itself, and the lease was given up afterwards.
     WorkEnded {
-        /// What the work returned.
+        /// The value that the work returned.
         value: T,
-        /// How its term ended.
+        /// The end of its term.
         term: TermEnd,
     },
     /// The work failed, perhaps while it was being stopped.
     WorkFailed {
-        /// What the work returned.
+        /// The error that the work returned.
         error: E,
-        /// How its term ended.
+        /// The end of its term.
         term: TermEnd,
     },
     /// The work panicked, or a task that it has spawned ([`crate::Leadership::spawn`]).
     WorkPanicked {
         /// The panic's message.
         message: String,
-        /// How its term ended.
+        /// The end of its term.
         term: TermEnd,
     },
     /// This process was unwell ([`Candidate::with_health`](crate::Candidate::with_health)), and the run was to end with its
     /// term ([`crate::AfterTerm::Return`]) or could not go on because its work still runs.
     Unwell {
-        /// What the probe said, in one line.
+        /// The error of the probe, in one line.
         error: String,
-        /// How its term ended.
+        /// The end of its term.
         term: TermEnd,
     },
     /// A term ended otherwise, and the run was to end with it ([`crate::AfterTerm::Return`]) or could not go on
@@ -49,7 +49,7 @@ pub enum RunOutcome<T, E> {
     TermEnded(TermEnd),
 }
 
-/// How a term ended.
+/// The end of a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TermEnd {

@@ -1,4 +1,4 @@
-//! What is told of the requests of a session, for those who count them.
+//! Reports on the requests of a session, for those who count them.
 
 use std::fmt;
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::config::{Config, ConfigError, Mode};
 use crate::identity::{pod_or_host_name, random_identity};
 use crate::term_state::StopLimits;
 
-/// What was given, and what was found where nothing was given.
+/// The given configuration, and the values found where nothing was given.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedConfig {
     /// The lease that it wants.
@@ -21,7 +21,7 @@ pub(crate) struct ResolvedConfig {
     pub(crate) given: Config,
 }
 
-/// What the names of Elector's own strategies begin with; names of other domains belong to others.
+/// The prefix of the names of Elector's own strategies; names of other domains belong to others.
 const OUR_STRATEGIES: &str = "elector.dev/";
 
 // === impl Config ===
@@ -84,7 +84,7 @@ impl ResolvedConfig {
         }
     }
 
-    /// Whether another holder may lead already when the lease was lost in this way.
+    /// True if another holder may lead already when the lease was lost in this way.
     pub(crate) fn is_succeeded(&self, loss: &Loss) -> bool {
         match loss {
             Loss::DeadlinePassed | Loss::NewTerm => false,
@@ -115,7 +115,7 @@ impl ResolvedConfig {
             return Err(ConfigError::MissingVersion);
         }
         let mut errors = validate_candidate(&self.object(api));
-        // What was said comes before what follows from it.
+        // The error of what was given comes before errors that follow from it.
         errors.sort_by_key(|error| error.field != "spec.binaryVersion");
         let is_ours = |text: &str| text.starts_with(OUR_STRATEGIES);
         match errors.into_iter().next() {
@@ -127,7 +127,7 @@ impl ResolvedConfig {
         }
     }
 
-    /// What the machine that holds the lease is told.
+    /// The configuration of the machine that holds the lease.
     pub(crate) fn holder(&self) -> HolderConfig {
         let acquisition = |strategy| Acquisition {
             strategy,

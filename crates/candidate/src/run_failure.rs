@@ -16,9 +16,9 @@ pub enum RunFailure {
     Panicked(String),
     /// This process was unwell, and the run could not go on.
     Unwell {
-        /// What the probe said, in one line.
+        /// The error of the probe, in one line.
         error: String,
-        /// How its term ended.
+        /// The end of its term.
         term: TermEnd,
     },
     /// The term ended although neither the caller nor the work asked for it, or its work still runs.

@@ -51,7 +51,7 @@ pub(crate) struct CandidateSession<'a> {
     term: Option<Term>,
     /// The wait that was told last, since the last term.
     announced: Option<WaitReason>,
-    /// How long the lease had been free when this process asked for the term itself.
+    /// The time for which the lease had been free when this process asked for the term itself.
     acquired: Option<Duration>,
     last_end: Option<TermEnd>,
     finish: Option<Finish>,
@@ -59,7 +59,7 @@ pub(crate) struct CandidateSession<'a> {
     finish_by: Option<Instant>,
 }
 
-/// How many requests a shutdown waits for at most.
+/// The number of requests for which a shutdown waits at most.
 const SHUTDOWN_REQUESTS: u32 = 2;
 
 // === impl CandidateSession ===

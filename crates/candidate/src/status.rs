@@ -16,7 +16,7 @@ use crate::resolved_config::ResolvedConfig;
 use crate::term_state::TermState;
 use crate::waiting::Waiting;
 
-/// What a candidate knows of its lease, at one instant of the holder's clock.
+/// The state of a lease as a candidate knows it, at one instant of the holder's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeadershipStatus {
@@ -30,9 +30,9 @@ pub struct LeadershipStatus {
     /// When the belief of this process that it leads ends unless a renewal succeeds, on the holder's clock. `None`
     /// where it does not lead.
     pub deadline: Option<Instant>,
-    /// How long that is from now. Zero where this process does not lead.
+    /// The time until then. Zero where this process does not lead.
     pub remaining: Duration,
-    /// Whether the API server has told nothing of the Lease for a whole lease duration, or has not yet: another
+    /// True if the API server has reported nothing of the Lease for a whole lease duration, or has not yet: another
     /// process may lead that is not known here. True before the run, and after it.
     pub stale: bool,
     /// The wait of this process before it leads. `None` where it leads, and where it waits for nothing but the API
@@ -50,7 +50,7 @@ pub(crate) struct StatusView {
     stale: bool,
 }
 
-/// What the session knows, from which a status is computed at each call.
+/// The knowledge of the session, from which a status is computed at each call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KnownStatus {
     /// The term of this process, or the last one.
@@ -85,7 +85,7 @@ pub(crate) struct StatusReader {
 // === impl LeadershipStatus ===
 
 impl LeadershipStatus {
-    /// Whether this process led at the instant of the status.
+    /// True if this process led at the instant of the status.
     /// [`CandidateHandle::is_leader`](crate::CandidateHandle::is_leader) asks the clock anew.
     pub const fn is_leader(&self) -> bool {
         self.deadline.is_some()
@@ -122,7 +122,7 @@ impl KnownStatus {
         self.term.as_ref()?.deadline()
     }
 
-    /// What is known at that instant, by the process of that identity.
+    /// The status at that instant, for the process of that identity.
     pub(crate) fn at(&self, now: Instant, identity: &Identity) -> LeadershipStatus {
         let stale = self.fresh_until.is_none_or(|until| until <= now);
         if let (Some(term), Some(deadline)) = (&self.term, self.deadline())
@@ -265,7 +265,7 @@ impl StatusPublisher {
         });
     }
 
-    /// Whether the process was said to be unwell.
+    /// True while the process is reported to be unwell.
     pub(crate) fn is_unwell(&self) -> bool {
         self.sender.borrow().unwell.is_some()
     }

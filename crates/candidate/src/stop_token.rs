@@ -1,4 +1,4 @@
-//! What parts of the work hold that only need to know when to stop.
+//! A token for parts of the work that only need to know when to stop.
 
 use std::fmt;
 use std::pin::Pin;
@@ -44,7 +44,7 @@ pub struct Stopped {
 // === impl Leadership ===
 
 impl Leadership {
-    /// What tells parts of the work when to stop that need to know no more: it can be kept, sent and shared, and its
+    /// A token for parts of the work that only need to know when to stop: it can be kept, sent and shared, and its
     /// future gives nothing, as servers and controllers demand of what ends them.
     pub fn stop_token(&self) -> StopToken {
         StopToken {
@@ -64,7 +64,7 @@ impl StopToken {
         }
     }
 
-    /// Whether the work is to stop: it was told to, or the belief is over by the clock, now.
+    /// True once the work is to stop: it was told to, or the belief is over by the clock, now.
     pub fn is_stopped(&self) -> bool {
         self.reason().is_some()
     }

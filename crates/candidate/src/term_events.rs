@@ -24,17 +24,17 @@ use self::words::TermEventWords;
 use crate::event::{CandidateObserver, Event};
 use crate::status::StatusReader;
 
-/// What is told of the terms of a run, to the publisher.
+/// The queue of Events on the terms of a run, to the publisher.
 pub(crate) struct TermEventQueue {
     queue: mpsc::Sender<RecordedEvent>,
     reader: StatusReader,
     told: Mutex<ToldTerms>,
 }
 
-/// What has been told, and what there is to be told of.
+/// The facts for the next Event, and the state of the budget.
 #[derive(Default)]
 struct ToldTerms {
-    /// Whether the term that is about to begin was acquired.
+    /// True if the term that is about to begin was acquired.
     acquired: bool,
     /// The newest revision of the Lease that was known, for when it is gone.
     revision: Option<(Uid, ResourceVersion)>,
@@ -43,11 +43,11 @@ struct ToldTerms {
     failures: FailureLog,
 }
 
-/// How many Events a candidate may have at once, as client-go allows for one object: twelve terms.
+/// The number of Events that a candidate may have at once, as client-go allows for one object: twelve terms.
 const BURST: u32 = 25;
-/// How long the end of a run waits for its last Events: the lease is given up by then.
+/// The time for which the end of a run waits for its last Events: the lease is given up by then.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
-/// How long it takes until another one may follow. A term that is handed over and over costs others no more.
+/// The time until another one may follow. A term that is handed over and over costs others no more.
 const REFILL: Duration = Duration::from_secs(30);
 
 // === impl TermEventQueue ===
@@ -55,7 +55,7 @@ const REFILL: Duration = Duration::from_secs(30);
 impl TermEventQueue {
     /// A queue and its publisher.
     pub(crate) fn start(cluster: &Cluster, reader: StatusReader) -> (Self, EventPublisher) {
-        // What the budget allows fits.
+        // The whole budget fits.
         let (sender, queue) = mpsc::channel(BURST as usize);
         let instance = reader.identity.as_str();
         let recorder =

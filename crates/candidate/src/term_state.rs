@@ -132,7 +132,7 @@ impl TermState {
         (!self.is_over()).then_some(self.limits.lease_limit)
     }
 
-    /// How long the work may take to stop, if it was told to, or if it were told now.
+    /// The time that the work has to stop, if it was told to, or if it were told now.
     pub(crate) fn time_to_stop(&self, now: Instant, grace: Duration) -> Duration {
         let by = match &self.stop {
             _ if self.is_over() => now,

@@ -22,7 +22,7 @@ pub(crate) struct TermTasks {
 
 #[derive(Default)]
 struct TaskRegistry {
-    /// Whether nothing of the term may run any more. Set under the lock of `tasks`.
+    /// True once nothing of the term may run any more. Set under the lock of `tasks`.
     closed: AtomicBool,
     tasks: Mutex<RunningTasks>,
     /// Tells the session, which alone waits.
@@ -112,7 +112,7 @@ impl TermTasks {
         }
     }
 
-    /// Whether nothing of any task is left, nor a panic to be taken.
+    /// True if nothing of any task is left, nor a panic to be taken.
     pub(crate) fn is_empty(&self) -> bool {
         let tasks = self.shared.lock();
         tasks.running.is_empty() && tasks.panic.is_none()

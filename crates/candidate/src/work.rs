@@ -31,7 +31,7 @@ enum WorkStage {
     Stuck,
 }
 
-/// How long dropped work may take to reach a point where it awaits something.
+/// The time that dropped work may take to reach a point where it awaits something.
 const DROP_GRACE: Duration = Duration::from_secs(1);
 
 // === impl TermWork ===
@@ -48,12 +48,12 @@ impl TermWork {
         }
     }
 
-    /// Whether the work goes on although it was dropped.
+    /// True if the work goes on although it was dropped.
     pub(crate) fn is_stuck(&self) -> bool {
         self.stage == WorkStage::Stuck
     }
 
-    /// Whether nothing of the work runs any more.
+    /// True once nothing of the work runs any more.
     pub(crate) fn is_gone(&self) -> bool {
         self.future.is_empty() && self.guard.tasks.is_empty()
     }
@@ -97,7 +97,7 @@ impl TermWork {
             tokio::select! {
                 biased;
                 Some(end) = self.future.join_next() => {
-                    // What it has spawned may still run.
+                    // Tasks that it has spawned may still run.
                     self.guard.tasks.close();
                     return self.finish(end);
                 }

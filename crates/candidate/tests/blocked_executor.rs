@@ -54,7 +54,7 @@ async fn block(leadership: Leadership) -> std::io::Result<bool> {
     Ok(leadership.is_leader())
 }
 
-/// What the blocked work says, and how its term ended.
+/// The answer of the blocked work, and the end of its term.
 async fn run(candidate: Candidate) -> RunOutcome<bool, std::io::Error> {
     let run = candidate.run(block, std::future::pending::<()>());
     let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
@@ -137,7 +137,7 @@ async fn work_that_blocks_its_executor_loses_the_lease_where_renewals_share_it()
     assert!(lost.load(std::sync::atomic::Ordering::SeqCst));
 }
 
-/// How many threads of this program send requests of candidates.
+/// The number of threads of this program that send requests of candidates.
 fn renewal_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.filter_map(|task| std::fs::read(task.ok()?.path().join("comm")).ok());

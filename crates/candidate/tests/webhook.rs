@@ -39,7 +39,7 @@ async fn ask(address: SocketAddr, request: &str, body: &str) -> String {
     timeout(Duration::from_secs(10), asking).await.unwrap()
 }
 
-/// Whether an object with such labels is let in.
+/// True if an object with such labels is let in.
 async fn admits(address: SocketAddr, labels: Value) -> bool {
     let request = json!({"uid": "1", "object": {"metadata": {"labels": labels}}});
     let review =

@@ -39,9 +39,9 @@ pub struct ApiDiscovery {
     /// Which share of a quarter each pause is longer than it need be, in 256 parts.
     spread: u32,
     period: Duration,
-    /// Whether the current API seems to be gone.
+    /// True if the current API seems to be gone.
     suspected: bool,
-    /// How often in a row none was found, or could not be asked for.
+    /// The number of searches in a row that found none, or failed.
     failures: u32,
     next: Instant,
     last: Option<Instant>,
@@ -51,7 +51,7 @@ pub struct ApiDiscovery {
     start: Instant,
 }
 
-/// What its failures are filed under.
+/// The subject of its failures in the log.
 const SUBJECT: &str = "the search for LeaseCandidates";
 
 /// The first pause after a failure while no API has been found; doubled with each further one.
@@ -164,7 +164,7 @@ impl ApiDiscovery {
         }
     }
 
-    /// How long to wait after a failure.
+    /// The pause after a failure.
     fn pause(&self) -> Duration {
         let doubled = |pause: Duration| pause.saturating_mul(1 << self.failures.min(16));
         match self.current {

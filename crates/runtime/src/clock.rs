@@ -61,9 +61,9 @@ pub struct TokioClock {
 #[derive(Debug)]
 struct HolderClock {
     boot_epoch: Duration,
-    /// How far the time of day was ahead of CLOCK_BOOTTIME when it was last seen to have been set, in nanoseconds.
+    /// The lead of the time of day over CLOCK_BOOTTIME when it was last seen to have been set, in nanoseconds.
     ahead: i128,
-    /// What the time of day has gained over CLOCK_BOOTTIME by being set forward, all in all.
+    /// The gain of the time of day over CLOCK_BOOTTIME by being set forward, all in all.
     gained: Duration,
 }
 
@@ -79,7 +79,7 @@ struct HolderReading {
 /// the time between the two readings.
 const NOISE: i128 = 1_000_000;
 
-/// How long a holder's timer sleeps at most before it looks at the clock again: timers stop during suspend.
+/// The longest sleep of a holder's timer before it looks at the clock again: timers stop during suspend.
 const NAP: Duration = Duration::from_secs(1);
 
 // === impl SystemClock ===

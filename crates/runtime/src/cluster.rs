@@ -21,7 +21,7 @@ pub struct Cluster {
     request_timeout: Duration,
 }
 
-/// What `GET /apis/{group}` says, as far as it matters here.
+/// The answer to `GET /apis/{group}`, as far as it matters here.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 struct Group {
     #[serde(default)]
@@ -47,7 +47,7 @@ pub enum DiscoveryError {
 // === impl Cluster ===
 
 impl Cluster {
-    /// How long a request may take where nothing else is said, answer included: 5 s, half of the usual renew deadline.
+    /// The timeout of a request where nothing else is said, answer included: 5 s, half of the usual renew deadline.
     pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
     /// Wraps a client that was made elsewhere.
@@ -98,7 +98,7 @@ impl Cluster {
         &self.namespace
     }
 
-    /// How long a request may take, answer included.
+    /// The timeout of a request, answer included.
     pub const fn request_timeout(&self) -> Duration {
         self.request_timeout
     }
@@ -140,7 +140,7 @@ impl Cluster {
         Ok(None)
     }
 
-    /// Whether LeaseCandidates of that group and version are served.
+    /// True if LeaseCandidates of that group and version are served.
     async fn serves(&self, api: CandidateApi) -> Result<bool, RequestError> {
         let target = the_api(api.api_version());
         let request = self.client.list_api_group_resources(api.api_version());

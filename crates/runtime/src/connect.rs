@@ -69,7 +69,7 @@ pub struct ClientArgs {
         )
     )]
     pub as_groups: Vec<String>,
-    /// How long one request may take, its answer included. At least 100ms
+    /// Timeout of one request, its answer included. At least 100ms
     #[cfg_attr(
         feature = "clap",
         arg(
@@ -106,7 +106,7 @@ pub enum ConnectError {
     Selection {
         /// The file, or the files of $KUBECONFIG.
         file: String,
-        /// What is lacking, by name.
+        /// The part that is lacking, by name.
         why: String,
     },
     /// The pod's service account is not usable.
@@ -122,7 +122,7 @@ pub enum ConnectError {
     },
 }
 
-/// What the environment says about clusters.
+/// The cluster settings of the environment.
 #[derive(Clone, Debug, Default)]
 struct Environment {
     kubeconfig: Option<OsString>,

@@ -19,7 +19,7 @@ pub struct EventPublisher {
     failures: FailureLog,
 }
 
-/// What failures are filed under.
+/// The subject of failures in the log.
 const SUBJECT: &str = "Events";
 
 // === impl EventPublisher ===

@@ -1,6 +1,6 @@
 //! Failures in the log: one line for each cause, few lines for each object, and how many were left out.
 //!
-//! What fails is tried again within seconds, a thousand leases may fail for one reason, and an object may fail for a new
+//! Failed attempts recur within seconds, a thousand leases may fail for one reason, and an object may fail for a new
 //! reason with each of its revisions. Without a limit an outage buries its own cause, and one object fills the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use elector_protocol::Instant;
 
 use crate::line::cut;
 
-/// What has failed, by subject: a lease, a watch, a way to the server.
+/// The failures by subject: a lease, a watch, a way to the server.
 ///
 /// A cause is logged as a warning when it is new for its subject, and a subject has five lines a minute. What is left out
 /// is counted, and the count is logged when the minute is over, beside the newest cause, or when the failure ends. So a
@@ -45,11 +45,11 @@ pub struct FailureLog {
 struct FailureSubject {
     /// When its minute ends.
     until: Instant,
-    /// How many lines it has had in this minute.
+    /// The number of lines that it has had in this minute.
     lines: usize,
     /// The causes that were logged in this minute, as far as they have not ended.
     causes: BTreeSet<String>,
-    /// How many failures have not been logged.
+    /// The number of failures that have not been logged.
     left_out: u64,
     /// The newest cause, until it ends.
     newest: Option<String>,
@@ -65,15 +65,15 @@ enum FailureLine {
     Ended { text: String, left_out: u64 },
 }
 
-/// How long lines are counted, and how often a failure that lasts is repeated.
+/// The span for which lines are counted, and after which a failure that lasts is repeated.
 const MINUTE: Duration = Duration::from_secs(60);
-/// How many lines a subject has in that time.
+/// The number of lines that a subject has in that time.
 const LINES: usize = 5;
-/// How many subjects of a group have lines of their own.
+/// The number of subjects of a group that have lines of their own.
 const PLACES: usize = 20;
-/// How long a line may be, in characters.
+/// The longest line, in characters.
 const LONGEST_LINE: usize = 2000;
-/// How long a failure is remembered that neither ends nor happens again.
+/// The time for which a failure is remembered that neither ends nor happens again.
 const MEMORY: Duration = Duration::from_secs(600);
 
 // === impl FailureLog ===
@@ -130,7 +130,7 @@ impl FailureLog {
         self.minutes.first().map(|(until, _)| *until)
     }
 
-    /// Whether a subject has a place among those of its group, or can be given one.
+    /// True if a subject has a place among those of its group, or can be given one.
     fn has_place(&mut self, now: Instant, group: &str, subject: &str) -> bool {
         let places = self.groups.entry(group.to_owned()).or_default();
         if !places.contains_key(subject) {
@@ -267,7 +267,7 @@ impl FailureLine {
     }
 }
 
-/// What is said of the end of a failure that has no words of its own.
+/// The line for the end of a failure that has no words of its own.
 fn ended(subject: &str) -> String {
     cut(&format!("no more failures: {subject}"), LONGEST_LINE)
 }
@@ -343,7 +343,7 @@ mod tests {
         log.note(2, "a", "forbidden");
         let expected = [failed("down", 0), failed("down", 0), failed("forbidden", 0)];
         assert_eq!(log.new_lines(), expected);
-        // What ended and begins again is a new failure.
+        // A failure that ended and begins again is a new one.
         log.end(3, "a", None);
         log.note(4, "a", "forbidden");
         assert_eq!(log.new_lines(), [failed("forbidden", 0)]);

@@ -35,14 +35,14 @@ pub struct HolderShell {
     /// The machine.
     pub machine: Holder,
     lease: LeaseKey,
-    /// How long a request may take where the belief leaves it the time.
+    /// The timeout of a request where the belief leaves it the time.
     request_timeout: Duration,
     /// The newest revision of the Lease as an object, which a write carries over.
     object: Option<Lease>,
     request: RequestSlot<LeaseResponse>,
     /// Requests whose responses say nothing any more. They come to their end, since dropping one closes its connection.
     overtaken: FuturesUnordered<BoxFuture<'static, LeaseResponse>>,
-    /// Whether the request that is under way is a read.
+    /// True if the request that is under way is a read.
     reads: bool,
     /// When the Lease last changed, as far as this process knows.
     changed_at: Instant,
@@ -112,7 +112,7 @@ impl HolderShell {
         }
     }
 
-    /// Whether no request is under way whose response counts.
+    /// True if no request is under way whose response counts.
     pub const fn is_idle(&self) -> bool {
         !self.request.is_taken()
     }
@@ -233,8 +233,8 @@ impl HolderShell {
         self.changed_at = now;
     }
 
-    /// Whether the Lease has not changed for so long, so that it has to be read: the watch may be dead, or its leader.
-    /// Says when to look again too.
+    /// True if the Lease has not changed for `silence`, so that it has to be read: the watch may be dead, or its
+    /// leader. Says when to look again too.
     pub fn check_silence(&mut self, now: Instant, silence: Duration) -> (bool, Instant) {
         let silent = self.changed_at.after(silence) <= now;
         if silent {

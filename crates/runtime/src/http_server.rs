@@ -31,7 +31,7 @@ pub struct HttpServer {
     answer: Answer,
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerReply {
     status: StatusCode,
@@ -42,16 +42,16 @@ pub struct ServerReply {
 /// The function of a server: path, query where there is one, and the reply.
 type Answer = Arc<dyn Fn(&str, Option<&str>) -> ServerReply + Send + Sync>;
 
-/// How many connections may be open at the same time.
+/// The number of connections that may be open at the same time.
 const CONNECTIONS: usize = 32;
 
-/// How long the header of a request may be. No request that is answered needs more than a line and a few headers.
+/// The longest header of a request. No request that is answered needs more than a line and a few headers.
 const HEADER_BYTES: usize = 8 * 1024;
 
-/// How long a connection may be open.
+/// The time that a connection may be open.
 const LIFETIME: Duration = Duration::from_secs(10);
 
-/// How long the header may take to come.
+/// The time that the header may take to come.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause after a connection could not be accepted: the process has too many files open, for instance.

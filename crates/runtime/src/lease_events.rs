@@ -15,7 +15,7 @@ use crate::line::cut_bytes;
 use crate::request::{Cause, RequestError, Target, Verb};
 use crate::terminal::printable;
 
-/// What an Event tells of a Lease.
+/// The content of an Event on a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedEvent {
     /// The lease.
@@ -25,11 +25,11 @@ pub struct RecordedEvent {
     /// The revision that it is about. Events that agree in all but their notes become one with a count; with a revision,
     /// only those of the same one.
     pub version: Option<ResourceVersion>,
-    /// Whether to look at it, as `type` tells it.
+    /// Its severity, as `type` reports it.
     pub severity: EventSeverity,
     /// Why, in one CamelCase word.
     pub reason: &'static str,
-    /// What was done or not done, in one CamelCase word.
+    /// The action that was done or not done, in one CamelCase word.
     pub action: &'static str,
     /// One sentence. Names of others in it are made printable, and it is cut to 1024 bytes.
     pub note: String,
@@ -51,7 +51,7 @@ pub struct LeaseEventRecorder {
     cluster: Cluster,
     reporter: Reporter,
     recorder: Recorder,
-    /// How many have been given to the recorder.
+    /// The number of Events given to the recorder.
     recorded: usize,
 }
 
@@ -74,9 +74,9 @@ struct PageMetadata {
 const LONGEST_NOTE: usize = 1024;
 /// The longest reporting instance that a server takes, in bytes.
 const LONGEST_INSTANCE: usize = 128;
-/// How many Events the recorder may remember, to count repetitions. It keeps each for six minutes.
+/// The number of Events that the recorder may remember, to count repetitions. It keeps each for six minutes.
 const REMEMBERED: usize = 1000;
-/// How many Events are read at once.
+/// The number of Events that are read at once.
 const PAGE: usize = 500;
 
 const EVENTS: &str = "events.events.k8s.io";
@@ -109,7 +109,7 @@ impl LeaseEventRecorder {
         }
         self.recorded += 1;
         let answer = self.publish(event).await;
-        // What was to be counted has been deleted.
+        // The Event that was to be counted has been deleted.
         if let Err(error) = &answer
             && error.code() == Some(404)
         {
@@ -182,7 +182,7 @@ impl RecordedEvent {
     }
 }
 
-/// What electors have told of preferences that they hold back, in one namespace or in all.
+/// The reports of electors on preferences that they hold back, in one namespace or in all.
 ///
 /// # Errors
 ///
@@ -197,7 +197,7 @@ pub async fn list_hold_backs(
     Ok(events.iter().filter_map(EventObject::hold_back).collect())
 }
 
-/// What electors have told of a lease, the oldest first, as far as the server has kept it.
+/// The reports of electors on a lease, the oldest first, as far as the server has kept them.
 ///
 /// # Errors
 ///

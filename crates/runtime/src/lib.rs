@@ -1,4 +1,4 @@
-//! What Elector's shells share: the connection to an API server, its watches, its writer, and the clocks.
+//! The shared part of Elector's shells: the connection to an API server, its watches, its writer, and the clocks.
 //!
 //! ```text
 //!   ClientArgs ──connect──> Cluster ──┬── watch_leases, watch_candidates ──> WatchEvent, one after the other

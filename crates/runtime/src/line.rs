@@ -1,6 +1,6 @@
 //! Texts of others, cut to what a log line bears.
 
-/// How much of a server's message is repeated, in characters.
+/// The part of a server's message that is repeated, in characters.
 const LONGEST_MESSAGE: usize = 400;
 
 /// The first line of a text, cut to what a log line bears.

@@ -21,7 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::terminal::{printable, printable_json};
 
-/// How much to log, and in which form.
+/// The verbosity and the form of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "clap",
@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    /// What was logged, line by line.
+    /// The log, line by line.
     #[derive(Clone, Default)]
     struct LogLines(Arc<Mutex<Vec<u8>>>);
 

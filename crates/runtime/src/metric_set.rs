@@ -14,7 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::metric_series::{HistogramBuckets, HistogramFamily, LabelSet, Seconds, SecondsGauge};
 
-/// What a metric is called and means.
+/// The name and the meaning of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetricDescription {
@@ -26,7 +26,7 @@ pub struct MetricDescription {
     pub labels: Vec<&'static str>,
     /// The unit, where it has one: `seconds`.
     pub unit: Option<&'static str>,
-    /// What it means.
+    /// Its meaning.
     pub help: &'static str,
 }
 
@@ -164,7 +164,7 @@ impl MetricSet {
         family
     }
 
-    /// What is always 1 and says something by its labels, named without `_info`.
+    /// A metric that is always 1 and says something by its labels, named without `_info`.
     pub fn info(
         &mut self,
         name: &'static str,

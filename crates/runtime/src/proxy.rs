@@ -56,7 +56,7 @@ impl ProxyVariables {
     }
 }
 
-/// Whether one entry of NO_PROXY covers a host: `*`, an address, a network, a domain with those below it, each of the
+/// True if one entry of NO_PROXY covers a host: `*`, an address, a network, a domain with those below it, each of the
 /// first and last with an optional port.
 fn excepts(exception: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
     if exception == "*" {

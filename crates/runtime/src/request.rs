@@ -30,10 +30,10 @@ pub enum Verb {
     Delete,
 }
 
-/// What a request is about.
+/// The subject of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What is done.
+    /// The action.
     pub verb: Verb,
     /// With what, such as `leases.coordination.k8s.io`.
     pub resource: Cow<'static, str>,
@@ -48,7 +48,7 @@ pub struct Target {
 /// The text fits after "failed to": `list leases.coordination.k8s.io in namespace a: no answer from https://… in 5s`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestError {
-    /// What was asked for.
+    /// The target of the request.
     pub target: Box<Target>,
     /// The address of the server.
     pub url: Arc<str>,
@@ -83,7 +83,7 @@ pub enum Cause {
     NotSent(String),
 }
 
-/// How much of a name is, which no server serves longer.
+/// The longest name that is shown, in characters. No server serves a longer one.
 const LONGEST_NAME: usize = 253;
 
 // === impl Verb ===
@@ -122,7 +122,7 @@ impl fmt::Display for Target {
 // === impl RequestError ===
 
 impl RequestError {
-    /// Whether the server may have carried the request out although it failed: only a re-read can tell.
+    /// True if the server may have carried the request out although it failed: only a re-read can tell.
     pub fn may_have_been_applied(&self) -> bool {
         match &self.cause {
             Cause::Unreachable(_) | Cause::TimedOut(_) | Cause::Unreadable(_) => true,
@@ -131,7 +131,7 @@ impl RequestError {
         }
     }
 
-    /// Whether the server refused for lack of rights or of credentials, which no other attempt by the same account
+    /// True if the server refused for lack of rights or of credentials, which no other attempt by the same account
     /// changes. Admission, a quota for instance, refuses with the same code and is not meant.
     pub fn is_refusal_of_rights(&self) -> bool {
         match &self.cause {
@@ -231,7 +231,7 @@ impl Cause {
             403 => Self::Forbidden(one_line(&status.message)),
             code => Self::Status {
                 code,
-                // What the client says when the answer was no Status; the code is all there is then.
+                // The client's own words when the answer was no Status; the code is all there is then.
                 reason: Some(status.reason)
                     .filter(|reason| !reason.contains(' '))
                     .map(|reason| one_line(&reason))
@@ -242,7 +242,7 @@ impl Cause {
     }
 }
 
-/// Whether a 403 is that of an authorizer, which says what the user cannot do.
+/// True if a 403 is that of an authorizer, which says what the user cannot do.
 fn names_missing_right(message: &str) -> bool {
     message.contains(" cannot ")
 }

@@ -29,7 +29,7 @@ impl<T> RequestSlot<T> {
         self.0 = Some(request);
     }
 
-    /// Whether a request is under way.
+    /// True if a request is under way.
     pub const fn is_taken(&self) -> bool {
         self.0.is_some()
     }

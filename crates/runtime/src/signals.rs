@@ -45,7 +45,7 @@ pub fn shutdown_signal() -> io::Result<impl Future<Output = Signal> + Send + 'st
     })
 }
 
-/// How long the line about a second signal may take.
+/// The time that the line about a second signal may take.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 struct Signals {
@@ -56,7 +56,7 @@ struct Signals {
 // === impl Signal ===
 
 impl Signal {
-    /// What a shell reports of a process that this signal ended: 128 and its number.
+    /// The code that a shell reports of a process that this signal ended: 128 and its number.
     pub const fn exit_code(self) -> i32 {
         match self {
             Self::Interrupt => 130,

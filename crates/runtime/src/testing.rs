@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 
-/// What the script says to one request.
+/// The answer of the script to one request.
 pub(crate) enum Reply {
     /// A status and a JSON body.
     Json(u16, Value),
@@ -31,7 +31,7 @@ pub(crate) enum Reply {
     Silence,
 }
 
-/// How a watch ends.
+/// The end of a watch.
 #[derive(Clone, Copy)]
 pub(crate) enum WatchEnd {
     /// The server closes it.

@@ -40,7 +40,7 @@ pub struct Watch<T, L = Vec<T>> {
     queue: VecDeque<WatchEvent<T, L>>,
 }
 
-/// How many namespaces at a time have a page of their lists in memory.
+/// The number of namespaces that have a page of their lists in memory at a time.
 const READERS: usize = 4;
 
 /// Watches Leases.

@@ -1,11 +1,11 @@
-//! How a write ended, and how many ended how.
+//! The outcome of a write, and the counts of all outcomes.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::request::{RequestError, Verb};
 
-/// How a write ended. What to do next is left to the caller; for all but `Done` that is to read and judge again.
+/// The outcome of a write. The next step is left to the caller; for all but `Done` that is to read and judge again.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum WriteOutcome<T> {
@@ -40,7 +40,7 @@ pub enum WriteOutcomeKind {
     Unknown,
 }
 
-/// What was written.
+/// The kind of object that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Written {
     /// A Lease.
@@ -49,7 +49,7 @@ pub enum Written {
     Candidate,
 }
 
-/// How many writes ended how, since the process began.
+/// The numbers of writes by outcome, since the process began.
 #[derive(Debug, Default)]
 pub struct WriteCounts {
     counts: [[[AtomicU64; WriteOutcomeKind::ALL.len()]; WRITES.len()]; 2],
@@ -125,7 +125,7 @@ impl fmt::Display for WriteOutcomeKind {
 // === impl WriteCounts ===
 
 impl WriteCounts {
-    /// How many writes of that kind ended so.
+    /// The number of writes of that kind that ended so.
     pub fn of(&self, written: Written, verb: Verb, outcome: WriteOutcomeKind) -> u64 {
         self.cell(written, verb, outcome)
             .map_or(0, |count| count.load(Ordering::Relaxed))

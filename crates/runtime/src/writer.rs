@@ -33,7 +33,7 @@ pub struct Writer {
     counts: Arc<WriteCounts>,
 }
 
-/// What is known of the server's way with strategy and preferred holder.
+/// The server's way with strategy and preferred holder, as far as it is known.
 #[derive(Debug, Default)]
 struct SharedCarrier(AtomicU8);
 
@@ -88,12 +88,12 @@ impl Writer {
         self.candidates
     }
 
-    /// How strategy and preferred holder travel, as far as the answers to writes have told.
+    /// The carrier of strategy and preferred holder, as far as the answers to writes have shown.
     pub fn carrier(&self) -> Carrier {
         self.carrier.load()
     }
 
-    /// How the writes ended so far.
+    /// The counts of the writes so far, by outcome.
     pub fn counts(&self) -> &Arc<WriteCounts> {
         &self.counts
     }

@@ -1,4 +1,4 @@
-//! What it costs to ask who leads, and how soon a warm controller reconciles once its process leads.
+//! The cost of asking who leads, and the time until a warm controller reconciles once its process leads.
 //!
 //! `cargo xtask bench leadership` runs it; with `--record FILE` the table goes into that document.
 
@@ -27,12 +27,12 @@ use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
 use serde_json::json;
 
-/// How often a call is repeated for one sample, and how many samples are taken.
+/// The repetitions of a call in one sample, and the number of samples.
 const CALLS: u32 = 100_000;
 const SAMPLES: usize = 101;
-/// How many objects the controller has in its cache.
+/// The number of objects in the cache of the controller.
 const OBJECTS: usize = 10_000;
-/// How often the lease is won.
+/// The number of times that the lease is won.
 const TERMS: usize = 21;
 const NAMESPACE: &str = "objects";
 /// Where the table goes in a document.
@@ -182,7 +182,7 @@ fn note_win(won: &Mutex<Option<Instant>>, event: &Event) {
     }
 }
 
-/// What one call takes, where so many threads make it at once: of one thread the sample that was disturbed least, of
+/// The nanoseconds of one call, made by `threads` at once: of one thread the sample that was disturbed least, of
 /// several, which disturb each other, the median.
 fn nanos(handle: &CandidateHandle, threads: usize, call: MeasuredCall) -> f64 {
     let sample = || {

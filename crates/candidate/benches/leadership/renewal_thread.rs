@@ -1,4 +1,4 @@
-//! What it costs that a candidate with a client of its own renews on a thread of its own.
+//! The cost of a thread of its own for the renewals of a candidate with a client of its own.
 
 use std::future::pending;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::{note_win, spread};
 
-/// How many candidates lead at the same time where memory is measured, and how often one wins where time is.
+/// The number of candidates that lead at once where memory is measured, and of wins where time is.
 const CANDIDATES: u32 = 20;
 const TERMS: u32 = 101;
 
@@ -32,7 +32,7 @@ enum RenewalPlace {
 pub(crate) async fn rows() -> Vec<(String, String)> {
     let args = server();
     let places = [RenewalPlace::Executor, RenewalPlace::OwnThread];
-    // What the first ones of their kind leave behind for all others counts for none.
+    // Memory that the first ones of their kind leave behind for all others counts for none.
     for place in places {
         let _ = resident(&args, place, "warm").await;
     }
@@ -95,7 +95,7 @@ async fn candidate(args: &ClientArgs, place: RenewalPlace, lease: String) -> Can
     }
 }
 
-/// How many KiB more are resident when so many candidates lead.
+/// The KiB by which resident memory grows when `CANDIDATES` lead.
 async fn resident(args: &ClientArgs, place: RenewalPlace, name: &str) -> u64 {
     let before = resident_kib();
     let mut runs = JoinSet::new();
@@ -118,7 +118,7 @@ async fn resident(args: &ClientArgs, place: RenewalPlace, name: &str) -> u64 {
     after.saturating_sub(before)
 }
 
-/// How long after winning its work begins.
+/// The time from winning to the beginning of its work.
 async fn delay(args: &ClientArgs, place: RenewalPlace, term: u32) -> Duration {
     let won = Arc::new(Mutex::new(None));
     let told = Arc::clone(&won);

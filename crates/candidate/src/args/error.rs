@@ -1,4 +1,4 @@
-//! What flags can get wrong.
+//! Errors in flags.
 
 use crate::config::ConfigError;
 

@@ -1,4 +1,4 @@
-//! How the candidate comes to lead, as flags, and which flags go together.
+//! The mode of a candidate, as flags, and the flags that go together.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use elector_api::parse_duration;
 use super::error::ArgsError;
 use crate::config::{Config, Mode};
 
-/// How it comes to lead.
+/// The flags of the mode.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How it comes to lead")]
 pub(super) struct ModeArgs {
-    /// How it comes to lead
+    /// Way in which it comes to lead
     #[arg(long, value_enum, value_name = "MODE", default_value_t = TypedMode::Auto, env = "ELECTOR_MODE")]
     mode: TypedMode,
 
@@ -64,7 +64,7 @@ impl ModeArgs {
             ("--absent-lease-grace", self.absent_lease_grace.is_some()),
         );
         let (unused, reason) = match self.mode {
-            // What is disabled may be enabled again by this flag alone.
+            // A disabled election may be enabled again by this flag alone.
             TypedMode::Auto | TypedMode::Disabled => return Ok(()),
             TypedMode::Elected => (
                 vec![fallback, longest, grace],

@@ -31,7 +31,7 @@ pub(crate) struct LeaseFigures {
     term: Mutex<MeasuredTerm>,
 }
 
-/// What is known of the term that is about to begin, or that has begun.
+/// The state of the term that is about to begin, or that has begun.
 #[derive(Default)]
 struct MeasuredTerm {
     acquired: bool,

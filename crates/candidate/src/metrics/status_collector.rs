@@ -85,7 +85,7 @@ impl StatusCollector {
         handles.push(handle);
     }
 
-    /// What is known of each lease now, and whether that candidate is well: the one that leads, or that began last.
+    /// The status of each lease now, and the health of its candidate: the one that leads, or that began last.
     fn statuses(&self) -> Vec<(LeaseKey, LeadershipStatus, bool)> {
         let leases = self.lock();
         let statuses = leases.iter().filter_map(|(lease, handles)| {

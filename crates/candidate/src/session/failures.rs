@@ -113,7 +113,7 @@ impl HolderLog for SessionFailures {
     }
 }
 
-/// Whether this process may not watch, so that its watch lists instead.
+/// True if this process may not watch, so that its watch lists instead.
 fn is_unwatched(error: &RequestError) -> bool {
     let is_forbidden = matches!(error.cause, Cause::Forbidden(_));
     error.target.verb == Verb::Watch && is_forbidden && error.is_refusal_of_rights()
@@ -136,7 +136,7 @@ fn missing_right(error: &RequestError, mode: Mode) -> Option<String> {
 // === impl ServerPath ===
 
 impl ServerPath {
-    /// What its failures are filed under.
+    /// The subject of its failures in the log.
     const fn as_str(self) -> &'static str {
         match self {
             Self::LeaseRequests => "requests for the Lease",

@@ -1,4 +1,4 @@
-//! What comes in: watch events, responses and deadlines, and what the protocol reads of them.
+//! The inputs: watch events, responses and deadlines, and what the protocol reads of them.
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::LeaseKey;
@@ -33,7 +33,7 @@ pub(crate) enum CandidateInput {
 // === impl CandidateInput ===
 
 impl CandidateInput {
-    /// Whether it is the word of the API server on what the Lease says.
+    /// True if it is the word of the API server on what the Lease says.
     pub(crate) const fn tells_of_lease(&self) -> bool {
         matches!(
             self,
@@ -68,7 +68,7 @@ pub(crate) async fn candidate_event(
     }
 }
 
-/// What the protocol reads of the own LeaseCandidate, or nothing where it cannot be read.
+/// The snapshot of the own LeaseCandidate for the protocol, or nothing where it cannot be read.
 pub(crate) fn candidate_snapshot(object: &LeaseCandidate) -> Option<CandidateSnapshot> {
     let candidate = object.candidate().ok()?;
     Some(CandidateSnapshot {
@@ -80,7 +80,7 @@ pub(crate) fn candidate_snapshot(object: &LeaseCandidate) -> Option<CandidateSna
     })
 }
 
-/// What the protocol reads of the outcome of a write of the own LeaseCandidate.
+/// The outcome of a write of the own LeaseCandidate, as the protocol reads it.
 pub(crate) fn candidate_outcome<T>(
     outcome: &WriteOutcome<T>,
     snapshot: impl FnOnce(&T) -> Option<CandidateSnapshot>,

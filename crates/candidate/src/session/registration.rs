@@ -28,11 +28,11 @@ pub(crate) struct RegistrationShell {
     /// The resourceVersion that this process wrote last.
     written: Option<String>,
     pub(crate) request: RequestSlot<CandidateResponse>,
-    /// Whether the observer has been told that this process is registered.
+    /// True once the registration of this process was reported to the observer.
     told: bool,
     /// The newest ping of the own LeaseCandidate.
     ping: Option<Timestamp>,
-    /// Whether one was seen that the holder has not been told of.
+    /// True if one was seen that has not been reported to the holder.
     pinged: bool,
 }
 
@@ -69,17 +69,17 @@ impl RegistrationShell {
         Some(watch)
     }
 
-    /// Whether this process is no candidate any more, for good, or never was one.
+    /// True if this process is no candidate any more, for good, or never was one.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.writer.is_none() || self.machine.is_withdrawn()
     }
 
-    /// Whether this process has been registered since this was last asked.
+    /// True if this process has been registered since the last call.
     pub(crate) fn take_registered(&mut self) -> bool {
         self.machine.is_registered() && !std::mem::replace(&mut self.told, true)
     }
 
-    /// Whether an elector has pinged this process since this was last asked.
+    /// True if an elector has pinged this process since the last call.
     pub(crate) fn take_ping(&mut self) -> bool {
         std::mem::take(&mut self.pinged)
     }

@@ -1,4 +1,4 @@
-//! What goes out: effects of the registration become bounded requests.
+//! The outputs: effects of the registration become bounded requests.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) enum CandidateResponse {
 /// A write of the Lease that is under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeaseWriteUnderWay {
-    /// What it is for, in one word.
+    /// Its purpose, in one word.
     pub(crate) purpose: &'static str,
     pub(crate) sent: Instant,
 }

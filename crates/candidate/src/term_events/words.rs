@@ -5,7 +5,7 @@ use elector_runtime::EventSeverity;
 
 use crate::outcome::TermEnd;
 
-/// What an Event about a term says.
+/// The content of an Event about a term.
 pub(super) struct TermEventWords {
     pub(super) reason: &'static str,
     pub(super) severity: EventSeverity,

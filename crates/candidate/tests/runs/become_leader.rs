@@ -48,7 +48,7 @@ async fn granted(cluster: &OneLease, waiting: WaitingCaller) -> (LeaderGuard, Ca
     (guard.unwrap().unwrap().unwrap(), waiting.handle)
 }
 
-/// How the term of a guard ends that is released.
+/// The end of the term of a guard that is released.
 async fn released(guard: LeaderGuard) -> RunOutcome<(), Infallible> {
     let ended = tokio::time::timeout(seconds(120), guard.release()).await;
     ended.unwrap().unwrap()

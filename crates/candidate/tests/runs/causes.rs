@@ -16,7 +16,7 @@ use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_candidate};
 /// A candidate that has led since a moment, to whose term something is done, and what is said of that.
 struct WatchedTerm {
     cluster: OneLease,
-    /// What was stored before.
+    /// The store as it was before.
     backup: Backup,
     running: RunningCandidate,
     metrics: CandidateMetrics,
@@ -86,7 +86,7 @@ impl WatchedTerm {
     }
 }
 
-/// What is done to a term that has begun.
+/// A change to a term that has begun.
 type Deed = fn(&mut WatchedTerm);
 
 #[tokio::test(start_paused = true)]

@@ -25,7 +25,7 @@ const OBJECTS: &str = "objects";
 /// A process with two controllers of the same objects: one under leadership, one that always reconciles.
 struct Process {
     cluster: OneLease,
-    /// What was reconciled under leadership, in which term, and when.
+    /// The objects reconciled under leadership, each with its term and the time.
     reconciled: Arc<Mutex<Vec<(String, i32, Instant)>>>,
     /// Reconciles under leadership that have ended.
     ended: Arc<Mutex<Vec<Instant>>>,
@@ -165,7 +165,7 @@ async fn a_controller_is_warm_before_it_leads_and_others_always_run() {
     assert!(first - process.terms.lock().unwrap()[0] < Duration::from_millis(50));
     let listed = process.cluster.requests_of("controller");
     assert!(listed.iter().all(|request| request.at < won), "{listed:?}");
-    // What changes is reconciled now.
+    // An object that changes is reconciled now.
     process.touch(7);
     eventually(|| process.count() == 21).await;
     process.cluster.prefer("other");

@@ -1,4 +1,4 @@
-//! How runs end.
+//! The ends of runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

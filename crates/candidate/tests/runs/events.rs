@@ -106,7 +106,7 @@ async fn a_candidate_tells_how_it_came_to_lead_and_how_that_ended() {
     }
 }
 
-/// What is lost with its Lease is told on the Lease that there was.
+/// A term lost with its Lease is reported on the Lease that there was.
 #[tokio::test(start_paused = true)]
 async fn the_loss_of_a_deleted_lease_is_told_on_the_one_that_there_was() {
     let cluster = OneLease::new(&[V1BETA1]);

@@ -1,4 +1,4 @@
-//! What a liveness probe is told: whether work runs that may act no more.
+//! The answers to a liveness probe, which fails while work runs that may act no more.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How soon a candidate that does not lead ends when it is told to.
+//! The time until a candidate that does not lead ends when it is told to.
 
 use std::time::Duration;
 

@@ -58,7 +58,7 @@ const V1BETA1: CandidateApi = CandidateApi::V1Beta1;
 const V1ALPHA1: CandidateApi = CandidateApi::V1Alpha1;
 const CUSTOM: CandidateApi = CandidateApi::Elector;
 
-/// What the work returns in these tests.
+/// The result of the work in these tests.
 type Result = std::result::Result<u32, &'static str>;
 
 /// A candidate `me` that runs.
@@ -219,12 +219,12 @@ impl RunningCandidate {
         events.iter().filter(|(event, _)| like(event)).count()
     }
 
-    /// Whether a term was stopped or ended.
+    /// True if a term was stopped or ended.
     fn is_disturbed(&self) -> bool {
         self.count(|event| matches!(event, Event::Stopping { .. } | Event::Ended { .. })) > 0
     }
 
-    /// How the first term ended, once it has.
+    /// The end of the first term, once it has ended.
     async fn end(&self) -> (TermEnd, Instant) {
         eventually(|| self.count(|event| matches!(event, Event::Ended { .. })) > 0).await;
         let events = self.events.lock().unwrap();
@@ -248,7 +248,7 @@ impl RunningCandidate {
         self.result().await.unwrap()
     }
 
-    /// How the run ends, within two minutes of its own time.
+    /// The result of the run, within two minutes of its own time.
     async fn result(self) -> std::result::Result<RunOutcome<u32, &'static str>, RunError> {
         let ended = tokio::time::timeout(seconds(120), self.run).await;
         ended.unwrap().unwrap()

@@ -286,7 +286,7 @@ async fn the_document_names_what_is_served() {
     let registered = described_metrics(metrics.descriptions());
     assert_eq!(documented_metrics(of_candidates), registered);
 
-    // What is registered is what is served: every sample has a description, and every description a sample.
+    // The registered metrics are the served ones: every sample has a description, and every description a sample.
     let cluster = OneLease::new(&[V1BETA1]);
     let running = measured(&cluster, config(), &metrics);
     running.registered().await;
@@ -308,7 +308,7 @@ fn names(text: &str) -> BTreeSet<(String, BTreeSet<String>)> {
     Scrape::parse(text).names()
 }
 
-/// What the probe says, and not what was expected of it, is shown: a process without one is well.
+/// The answer of the probe, and not the expected one, is shown: a process without a probe is well.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_unwell_is_shown_to_be() {
     let cluster = OneLease::new(&[V1BETA1]);

@@ -27,7 +27,7 @@ async fn a_leader_registers_in_a_better_api_and_leads_on() {
         pass(20_000).await;
         eventually(|| spec(&cluster, now).is_some_and(|spec| !spec[wish].is_null())).await;
         assert!(cluster.server().revision() > before);
-        // What it left behind would be collected by nothing else.
+        // An object that it left behind would be collected by nothing else.
         eventually(|| spec(&cluster, CUSTOM).is_none()).await;
     }
     pass(60_000).await;

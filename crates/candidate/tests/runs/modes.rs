@@ -23,7 +23,7 @@ fn released(cluster: &OneLease) {
     cluster.write(|record| record.released(elector_testkit::wall()));
 }
 
-/// How long the lease had been free when it was acquired for the first time.
+/// The time for which the lease had been free when it was acquired for the first time.
 fn free(running: &RunningCandidate) -> Option<Duration> {
     let events = running.events.lock().unwrap();
     events.iter().find_map(|(event, _)| match event {
@@ -272,7 +272,7 @@ async fn where_lease_candidates_may_not_be_written_auto_leads_all_the_same() {
         assert!(is_about(waited, seconds(5)), "{waited:?}");
         pass(60_000).await;
         assert!(running.guard().is_leader() && !running.is_disturbed());
-        // What cannot be withdrawn does not delay the release.
+        // A registration that cannot be withdrawn does not delay the release.
         let told = cluster.now();
         running.shut_down();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a watch tells: which news ends a term, and which calls for a read first (R10).
+//! News of a watch: the kinds that end a term, and those that call for a read first (R10).
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use elector_testkit::{OneLease, wall};
 
 use crate::{RunningCandidate, V1BETA1, config, leader, obedient, start};
 
-/// How many work now, and how many did so at most at a time.
+/// The number that work now, and the most that did so at a time.
 #[derive(Default)]
 struct Concurrency {
     now: AtomicUsize,

@@ -123,7 +123,7 @@ async fn a_silent_attempt_is_given_up_after_its_own_timeout_and_repeated() {
     }
 }
 
-/// What was sent under a belief is not waited for beyond it: the next grant would wait with it.
+/// A request sent under a belief is not waited for beyond it: the next grant would wait with it.
 #[tokio::test(start_paused = true)]
 async fn no_attempt_outlasts_the_belief_under_which_it_was_sent() {
     let cluster = OneLease::new(&[V1BETA1]);

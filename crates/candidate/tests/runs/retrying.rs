@@ -19,7 +19,7 @@ fn retrying() -> Config {
     config
 }
 
-/// What was told of failed work: the error, and the pause.
+/// The reports of failed work: the error, and the pause.
 fn failures(running: &RunningCandidate) -> Vec<(String, Duration)> {
     let events = running.events.lock().unwrap();
     let failures = events.iter().filter_map(|(event, _)| match event {

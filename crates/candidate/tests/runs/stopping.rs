@@ -1,4 +1,4 @@
-//! How long work may take to stop, and what is left of that when the lease is lost meanwhile (R10, R12).
+//! The time that work has to stop, and the rest of it when the lease is lost meanwhile (R10, R12).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -96,7 +96,7 @@ async fn work_is_dropped_at_once_when_another_holder_is_known() {
     assert_eq!(running.end().await.0, TermEnd::Lost(Loss::Taken { by }));
 }
 
-/// What was granted for the drain does not outlast the news that another candidate holds the lease (R10, R12).
+/// Time granted for the drain does not outlast the news that another candidate holds the lease (R10, R12).
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_taken_in_the_middle_of_a_drain_leaves_no_time() {
     for lost_after in [1, 4, 8] {

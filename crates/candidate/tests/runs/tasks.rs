@@ -15,7 +15,7 @@ use crate::{Result, V1BETA1, config, leader, obedient, pass};
 /// When a part of a task was dropped, and the holder by the record at that moment.
 type DroppedPart = (Instant, Option<Identity>);
 
-/// What is left of tasks, and what the record said when each was dropped.
+/// The dropped parts of tasks, each with the time and the holder by the record.
 #[derive(Clone, Default)]
 struct DroppedTasks(Arc<Mutex<Vec<DroppedPart>>>);
 

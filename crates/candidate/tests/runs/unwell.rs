@@ -14,7 +14,7 @@ use elector_testkit::{OneLease, eventually, seconds};
 
 use crate::{RunningCandidate, V1BETA1, config, elected, obedient, pass, start_changed};
 
-/// What the probe does when it is asked.
+/// The behaviour of the probe when it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProbeAnswer {
     Well,
@@ -45,7 +45,7 @@ impl TestProbe {
         *self.answer.lock().unwrap() = answer;
     }
 
-    /// How often it was asked since this was last called.
+    /// The number of times that it was asked since the last call.
     fn take_asked(&self) -> usize {
         self.asked.swap(0, Ordering::SeqCst)
     }
@@ -82,7 +82,7 @@ impl TestProbe {
     }
 }
 
-/// What was told of each time that it was unwell, and when.
+/// The error of each report that it was unwell, and the time.
 fn unwell(running: &RunningCandidate) -> Vec<(String, Instant)> {
     let events = running.events.lock().unwrap();
     let unwell = events.iter().filter_map(|(event, at)| match event {

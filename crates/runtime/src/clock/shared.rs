@@ -13,9 +13,9 @@ use super::{HolderReading, SystemClock};
 /// one that tells, whatever happens to the time of day in between, and however long either is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedInstant {
-    /// What CLOCK_BOOTTIME shows then.
+    /// The reading of CLOCK_BOOTTIME then.
     boot: Duration,
-    /// What CLOCK_REALTIME shows then.
+    /// The reading of CLOCK_REALTIME then.
     wall: Duration,
 }
 
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(left(1000), 8, "set back");
     }
 
-    /// What one process has gained because the time of day was set forward is not passed on.
+    /// The gain of one process from a time of day that was set forward is not passed on.
     #[test]
     fn each_process_counts_for_itself_how_far_the_time_of_day_was_set_forward() {
         let (mut teller, mut told) = (started(100, 5000), started(100, 5000));

@@ -8,7 +8,7 @@ use tower::{BoxError, Service, ServiceExt as _, service_fn};
 
 use super::Cluster;
 
-/// What stands for the address of an API server that only the program knows.
+/// The placeholder of the address of an API server that only the program knows.
 pub(super) const UNKNOWN_URL: &str = "the API server";
 /// The namespace where none is given, as kubectl has it.
 const NAMESPACE: &str = "default";

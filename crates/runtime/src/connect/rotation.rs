@@ -35,7 +35,7 @@ struct Files {
     held: Vec<Option<Vec<u8>>>,
 }
 
-/// How often the files are looked at, at most: a request that finds them changed is the first with new certificates.
+/// The least time between two looks at the files: a request that finds them changed is the first with new certificates.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// A client whose certificates are those on disk, looked at so often at most.
@@ -135,7 +135,7 @@ impl Files {
         self.paths.is_empty()
     }
 
-    /// Whether a file holds something else than at the last look.
+    /// True if a file holds something else than at the last look.
     fn have_changed(&mut self) -> bool {
         let held = self.paths.iter().map(|path| std::fs::read(path).ok());
         let held: Vec<_> = held.collect();

@@ -30,7 +30,7 @@ pub(super) fn client(config: &Config) -> kube::Result<Client> {
     choose_crypto_provider();
     let exec = config.auth_info.exec.is_some();
     if exec || config.proxy_url.is_some() {
-        // What kube does about proxies and about certificates of a credential plugin is not open to others.
+        // The code of kube for proxies and for certificates of a credential plugin is not open to others.
         return Ok(ClientBuilder::try_from(config.clone())?.build());
     }
     let mut tcp = HttpConnector::new();

@@ -1,4 +1,4 @@
-//! What a holder's machine reads of a Lease and of the responses to its requests.
+//! The readings of a Lease, and of responses to requests, for a holder's machine.
 
 use elector_api::Lease;
 use elector_protocol::LeaseSnapshot;
@@ -7,12 +7,12 @@ use elector_protocol::holder::{LeaseOutcome, ReadFailed};
 use crate::request::RequestError;
 use crate::write_outcome::WriteOutcome;
 
-/// What the protocol reads of a Lease, or nothing where it cannot be read.
+/// The snapshot of a Lease for the protocol, or nothing where it cannot be read.
 pub(super) fn lease_snapshot(lease: &Lease) -> Option<LeaseSnapshot> {
     lease.snapshot().ok()
 }
 
-/// What the protocol reads of the response to a read of the Lease.
+/// The response to a read of the Lease, as the protocol reads it.
 pub(super) fn read_lease(
     response: &Result<Option<Lease>, RequestError>,
 ) -> Result<Option<LeaseSnapshot>, ReadFailed> {
@@ -23,7 +23,7 @@ pub(super) fn read_lease(
     }
 }
 
-/// What the protocol reads of the outcome of a write of the Lease.
+/// The outcome of a write of the Lease, as the protocol reads it.
 pub(super) fn lease_outcome(outcome: &WriteOutcome<Lease>) -> LeaseOutcome {
     match outcome {
         // A reply that cannot be read proves nothing.

@@ -13,11 +13,11 @@ pub(super) struct WatchConnection<K> {
     events: BoxStream<'static, kube::Result<Wire<K>>>,
     asked: Instant,
     opened: Instant,
-    /// How long the watch was asked to last.
+    /// The duration for which the watch was asked.
     timeout: Duration,
 }
 
-/// What a watch says next.
+/// The next word of a watch.
 pub(super) enum WatchWord<K> {
     /// Something changed, or did not.
     Event(Wire<K>),
@@ -30,7 +30,7 @@ pub(super) enum WatchWord<K> {
     Failed(Cause),
 }
 
-/// How much later than it should a watch may end before it counts as dead.
+/// The delay with which a watch may end before it counts as dead.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// A watch that ends sooner was of no use: its server, or what stands before it, lets no watch live. It is also what the
@@ -54,7 +54,7 @@ impl<K: 'static> WatchConnection<K> {
         }
     }
 
-    /// What it says next. Dropping this future loses nothing.
+    /// Its next word. Dropping this future loses nothing.
     pub(super) async fn next(&mut self) -> WatchWord<K> {
         let silent = self.timeout + SILENCE;
         match tokio::time::timeout_at(self.opened + silent, self.events.next()).await {

@@ -1,4 +1,4 @@
-//! What a watch tells.
+//! The events of a watch.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use elector_protocol::ResourceVersion;
 
 use crate::request::RequestError;
 
-/// What a watch tells.
+/// An event of a watch.
 ///
 /// `namespace` is `None` for a watch of the whole scope, and one of those of [`Scope::Namespaces`](crate::Scope::Namespaces)
 /// otherwise. `L` is what a list is read into, object by object: [`Watch`](crate::Watch) says what for.

@@ -1,4 +1,4 @@
-//! What can be watched.
+//! Objects that can be watched.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use kube::Resource;
 use kube::core::DynamicResourceScope;
 use serde::de::DeserializeOwned;
 
-/// What the elector and the candidates watch.
+/// A kind of object that the elector and the candidates watch.
 pub(super) trait WatchedObject:
     Resource<Scope = DynamicResourceScope, DynamicType: Clone + Debug + Unpin>
     + Clone

@@ -1,4 +1,4 @@
-//! What to watch, and how.
+//! The scope of a watch, and its options.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ pub enum Scope {
     Object(LeaseKey),
 }
 
-/// How to watch.
+/// The options of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// How long one watch request lasts before it is opened anew; also, with five seconds on top, how long a
+    /// The life of one watch request before it is opened anew; also, with five seconds on top, the time for which a
     /// connection that fell silent goes unnoticed. 30 s for the elector, 290 s for a candidate.
     pub timeout: Duration,
-    /// How long one page of a list may take, answer included. 30 s.
+    /// The time that one page of a list may take, answer included. 30 s.
     pub list_timeout: Duration,
     /// The least time between two openings of the same watch. 1 s.
     pub floor: Duration,
@@ -31,8 +31,8 @@ pub struct WatchOptions {
     pub backoff_min: Duration,
     /// The longest pause. 2 s for the elector, whose blindness delays every election; 5 s for a candidate.
     pub backoff_max: Duration,
-    /// Whether a list takes the place of a watch that is refused for lack of rights, each time that it is tried again. For
-    /// a candidate, which can do with the newest state alone. An elector has to know what it may have missed.
+    /// True if a list takes the place of a watch that is refused for lack of rights, each time that it is tried again.
+    /// For a candidate, which can do with the newest state alone. An elector has to know what it may have missed.
     pub lists_unwatched: bool,
     /// Seeds the jitter of the pauses, so that many clients of one server spread and a simulation repeats.
     pub seed: u64,

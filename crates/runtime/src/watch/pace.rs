@@ -1,4 +1,4 @@
-//! How often one watch may bother its server.
+//! The pace at which one watch may bother its server.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
 use super::object::WatchedObject;
 
-/// How many objects are asked for at a time.
+/// The number of objects that are asked for at a time.
 ///
 /// The answer to a request is held whole until its objects are read, and one object may have a megabyte and a half. So
 /// pages are counted in objects, which is all that an API server can be asked for, and bounded in bytes: an answer that is
@@ -40,13 +40,13 @@ struct ItemReader<'a, K: WatchedObject, L> {
     items: PhantomData<K>,
 }
 
-/// How many bytes a page may have, unless it is of a single object: more than that, whatever writers put into it.
+/// The bytes that a page may have, unless it is of a single object: more than that, whatever writers put into it.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// How many objects are asked for at first: all leases of a small cluster.
+/// The number of objects that are asked for at first: all leases of a small cluster.
 const FIRST: u32 = 128;
 
-/// How many objects are asked for at most.
+/// The number of objects that are asked for at most.
 const MOST: u32 = 4096;
 
 // === impl PageSize ===
@@ -56,7 +56,7 @@ impl PageSize {
         self.0
     }
 
-    /// How many bytes the page may have.
+    /// The number of bytes that the page may have.
     pub(super) fn bytes(&self) -> usize {
         if self.0 > 1 { PAGE_BYTES } else { usize::MAX }
     }

@@ -28,7 +28,7 @@ pub(super) struct Part<K: WatchedObject, L> {
     target: Target,
     options: WatchOptions,
     pace: Pace,
-    /// How lists are cut into pages, where there may be more than one object.
+    /// The size of the pages of a list, where there may be more than one object.
     size: Option<PageSize>,
     /// Lets so many parts at a time have a page in memory.
     readers: Arc<Semaphore>,
@@ -37,7 +37,7 @@ pub(super) struct Part<K: WatchedObject, L> {
     seen: Option<ResourceVersion>,
 }
 
-/// What comes next.
+/// The next step.
 enum PartState<K, L> {
     /// Announcing the gap before a list.
     Announce,
@@ -361,7 +361,7 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
         })
     }
 
-    /// What is wrong with the answer to a list.
+    /// The error in the answer to a list.
     fn unreadable(&self, cause: Cause) -> RequestError {
         self.cluster.error(self.target(Verb::List), cause)
     }

@@ -1,4 +1,4 @@
-//! How a watch ends, and what the end costs: the server's own end, an early one, one without a word, and silence.
+//! The ends of a watch, and the cost of each: the server's own end, an early one, one without a word, and silence.
 
 use super::*;
 

@@ -85,7 +85,7 @@ async fn a_list_that_fails_on_the_way_begins_again() {
     }
 }
 
-/// What is in memory at once is a page, and a tenant can fill its objects from one page to the next.
+/// One page is in memory at a time, and a tenant can fill its objects from one page to the next.
 #[tokio::test(start_paused = true)]
 async fn a_page_that_is_too_large_is_asked_for_in_smaller_ones() {
     let many: Vec<_> = (0..5).map(|_| large("a", 2 << 20)).collect();
@@ -150,7 +150,7 @@ async fn a_list_without_items_is_empty() {
     }
 }
 
-/// How many objects were read, and nothing of them.
+/// The number of objects that were read, and nothing of them.
 #[derive(Debug, Default)]
 struct Count(usize);
 

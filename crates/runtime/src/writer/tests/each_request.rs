@@ -1,4 +1,4 @@
-//! What holds for every request alike: its own timeout, and one meaning for each answer.
+//! The rules that hold for every request alike: its own timeout, and one meaning for each answer.
 
 use super::*;
 
@@ -98,7 +98,7 @@ async fn a_read_that_fails_otherwise_is_no_absence() {
     }
 }
 
-/// What a server answers to a POST that timed out may have been made all the same (R2).
+/// A POST that timed out in the server may have been made all the same (R2).
 #[tokio::test(start_paused = true)]
 async fn a_server_error_to_a_post_leaves_its_outcome_open() {
     for (code, kind) in [
