@@ -73,10 +73,10 @@ pub(crate) struct CandidateCommandArgs {
     command: Vec<OsString>,
 }
 
-/// How the work of a term ended by itself: the exit code to pass on, or none where there was no command.
+/// The end of a term's work by itself: the exit code to pass on, or none where there was no command.
 type CommandExit = Option<u8>;
 
-/// How much longer than the command's grace the work may take, for SIGKILL to do its work.
+/// The time past the command's grace that the work may take, for SIGKILL to do its work.
 const KILL_MARGIN: Duration = Duration::from_secs(2);
 
 /// The exit code for wrong usage, as clap has it.
@@ -189,7 +189,7 @@ async fn hold(
     Ok(Some(child::exit_code(status)))
 }
 
-/// What to say at the start of a grace that a loss does not leave, in words.
+/// The notice of a grace that a loss does not leave, in words.
 fn grace_after_loss(grace: Duration, config: &Config) -> Option<String> {
     let left = config.stop_budget();
     (grace > left).then(|| {

@@ -1,4 +1,4 @@
-//! What a sub-command reads: files, or standard input.
+//! The input of a sub-command: files, or standard input.
 
 use std::io::Read as _;
 use std::path::Path;

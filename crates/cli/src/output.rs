@@ -1,4 +1,4 @@
-//! What is printed for people: names and messages in it come from objects that anybody may have written.
+//! Text for people: names and messages in it come from objects that anybody may have written.
 
 use std::env;
 use std::fmt::Display;
@@ -52,7 +52,7 @@ pub(crate) const RED: u8 = 31;
 /// The colour of warnings.
 pub(crate) const YELLOW: u8 = 33;
 
-/// Whether standard output is a terminal whose user does not refuse colours with $NO_COLOR.
+/// True where standard output is a terminal whose user does not refuse colours with $NO_COLOR.
 pub(crate) fn is_coloured() -> bool {
     let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && io::stdout().is_terminal()
@@ -85,10 +85,10 @@ pub(crate) struct Columns {
     widths: Vec<usize>,
 }
 
-/// How many characters of a text the last column of a row shows: a sentence with a few names in it.
+/// The most characters of a text in the last column of a row: a sentence with a few names in it.
 const LONGEST_TEXT: usize = 1024;
 
-/// How many characters of a text any other column shows: no server takes a longer name of an object.
+/// The most characters of a text in any other column: no server takes a longer name of an object.
 const LONGEST_NAME: usize = 253;
 
 // === impl Columns ===

@@ -147,7 +147,7 @@ impl VerifyArgs {
         participants
     }
 
-    /// Whether the filters let this lease pass.
+    /// True where the filters let this lease pass.
     fn wants(&self, lease: &LeaseKey) -> bool {
         let namespace = self.namespace.as_deref();
         let name = self.lease.as_deref();
@@ -155,7 +155,7 @@ impl VerifyArgs {
             && name.is_none_or(|wanted| wanted == &*lease.name)
     }
 
-    /// How many leases of this history are not judged although the filters let them pass.
+    /// The number of leases of this history that pass the filters and are not judged.
     fn left_out(&self, history: &History, participants: &Participants) -> usize {
         let judged: BTreeSet<&LeaseKey> = participants.leases().collect();
         let leases = history

@@ -60,7 +60,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// Whether a text needs no quotes: words and names that begin with a letter and are none of YAML's own words.
+/// True for a text that needs no quotes: words and names that begin with a letter and are none of YAML's own words.
 fn is_plain(text: &str) -> bool {
     const WORDS: &[&str] = &["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ' ');

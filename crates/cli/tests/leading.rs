@@ -1,4 +1,4 @@
-//! What `elector candidate` gives the command of a term: its token, and the lease for as long as it drains.
+//! The command of a term of `elector candidate` has its token, and the lease for as long as it drains.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ struct LeadingCommand {
     folder: TempDir,
 }
 
-/// How long anything may take: a machine under load is slow.
+/// The longest wait for anything: a machine under load is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// W of the candidate.

@@ -17,7 +17,7 @@ use self::query::PromQuery;
 /// The labels that Prometheus adds to what it scrapes, as far as they are used.
 const OF_THE_TARGET: [&str; 1] = ["pod"];
 
-/// What can be queried: the names of all series, each with its labels.
+/// The names of all series that can be queried, each with its labels.
 fn series() -> BTreeMap<String, BTreeSet<String>> {
     let mut series = BTreeMap::new();
     for metric in Metrics::default().descriptions() {
@@ -58,7 +58,7 @@ fn texts<'v>(value: &'v Value, key: &str, found: &mut Vec<&'v str>) {
     }
 }
 
-/// What is wrong with a query.
+/// The faults of a query.
 fn faults(text: &str) -> Vec<String> {
     let (series, document) = (series(), read("docs/metrics.md"));
     let query = PromQuery::parse(text);

@@ -1,4 +1,4 @@
-//! What `elector candidate` says to the probes of a kubelet.
+//! The answers of `elector candidate` to the probes of a kubelet.
 
 #![expect(
     clippy::unwrap_used,

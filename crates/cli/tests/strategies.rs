@@ -13,7 +13,7 @@ use elector_protocol::StrategyName;
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/strategies.md");
 const OBJECTS: &str = include_str!("strategies/candidates.yaml");
 
-/// What is printed for the same candidates under this strategy.
+/// The output for the same candidates under this strategy.
 fn explained(strategy: &str) -> String {
     let mut child = Command::new(env!("CARGO_BIN_EXE_elector"))
         .args(["explain", "-f", "-", "--now", "2026-11-20T05:30:02Z"])

@@ -25,7 +25,7 @@ struct SupervisedScript {
     folder: tempfile::TempDir,
 }
 
-/// How long anything may take: a machine under load is slow.
+/// The longest wait for anything: a machine under load is slow.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Longer than any test takes.
@@ -85,7 +85,7 @@ fn runs(process: Pid) -> bool {
     state(process).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
 }
 
-/// How a process ends, without any more being done to it.
+/// The end of a process, without any more being done to it.
 fn end(process: &mut Child) -> ExitStatus {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -148,7 +148,7 @@ impl SupervisedScript {
         drop(self.orders.take());
     }
 
-    /// Whether the command was told to stop, once and no more.
+    /// True where the command got one order to stop, and no more.
     fn is_told_once(&self) -> bool {
         let told = fs::read_to_string(self.folder.path().join("told"));
         told.unwrap_or_default() == "told\n"

@@ -57,7 +57,7 @@ fn a_disabled_election_runs_its_command_where_there_is_no_cluster() {
     assert!(said.contains("the election is disabled"), "{said}");
 }
 
-/// What `elector candidate` says when it ends so.
+/// The message of `elector candidate` when it ends so.
 fn failure(code: i32, variables: &[(&str, &str)], flags: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_elector"))
         .arg("candidate")

@@ -48,7 +48,7 @@ pub(crate) struct LeaseChecker<'r> {
     seen: Option<(Timestamp, Timestamp)>,
 }
 
-/// What the revisions of one Lease show.
+/// The findings on the revisions of one Lease.
 #[derive(Debug)]
 pub(crate) struct CheckedRevisions {
     pub(crate) breaches: Vec<Breach>,
@@ -67,7 +67,7 @@ struct TokenOfTerm {
     term: Term,
     holder: Option<Identity>,
     token: Token,
-    /// Whether the record has had another holder since, or none. The term cannot come back then; a number can, where a
+    /// True once the record has had another holder, or none. The term cannot come back then; a number can, where a
     /// stranger writes.
     over: bool,
 }
@@ -193,7 +193,7 @@ impl<'r> LeaseChecker<'r> {
         self.midst = None;
     }
 
-    /// What is wrong, and what was looked at.
+    /// The faults, and the extent of the check.
     pub(crate) fn finish(mut self) -> CheckedRevisions {
         if self.extent.revisions == 0 {
             self.missing(Invariant::S1, "no revision of the Lease was recorded");
@@ -232,15 +232,15 @@ impl<'r> LeaseChecker<'r> {
         }
     }
 
-    /// Whether the Lease was created after the recording began, by the server's clock, which has whole seconds.
+    /// True where the Lease was created after the recording began, by the server's clock, which has whole seconds.
     fn created_after(&self, lease: &Lease, start: Timestamp) -> bool {
         creation_time(&lease.metadata).is_some_and(|created| {
             between(start, created) > self.participants.limits.recording_delay
         })
     }
 
-    /// Whether the lease is served by an elector, as far as the changes tell. One that its holders acquire themselves
-    /// needs no candidates (R18).
+    /// True where the lease is served by an elector, as far as the changes tell. One that its holders acquire
+    /// themselves needs no candidates (R18).
     fn elector_acted(&self) -> bool {
         let served = [
             LeaseChangeKind::GrantUnheld,
@@ -370,7 +370,7 @@ impl<'r> LeaseChecker<'r> {
             .holder
             .as_ref()
             .and_then(|holder| self.implementation(holder));
-        // What a stranger wrote over a term is no sign of its holder.
+        // A stranger's write over a term is no sign of its holder.
         if !(goes_on && matches!(kind, LeaseChangeKind::Foreign | LeaseChangeKind::Illegal)) {
             let own = match kind {
                 LeaseChangeKind::Found => !record.is_unaccepted_grant(),

@@ -35,12 +35,12 @@ pub enum EntryContent {
     Note(String),
 }
 
-/// What the process of a candidate says about itself.
+/// A statement of a candidate's process about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The candidate.
     pub name: String,
-    /// What it says.
+    /// The statement.
     pub kind: EventKind,
     /// The lease that it is about, where it says so.
     pub lease: Option<LeaseKey>,
@@ -125,7 +125,7 @@ impl HistoryEntry {
 // === impl Event ===
 
 impl Event {
-    /// What `name` says, about no lease and no term in particular.
+    /// A statement of `name`, about no lease and no term in particular.
     pub fn new(name: impl Into<String>, kind: EventKind) -> Self {
         Self {
             name: name.into(),

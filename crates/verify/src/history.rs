@@ -46,13 +46,13 @@ pub enum Beginning {
     Midway,
 }
 
-/// What the events of the candidates cover.
+/// The coverage of the candidates' events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceCoverage {
     /// Everything, also that a process was killed. A process that does not say that it stopped leads on.
     #[default]
     Complete,
-    /// What the candidates could still say. One that says no more is taken to lead as long as its lease allows.
+    /// The words that candidates could still say. One that says no more is taken to lead as long as its lease allows.
     Partial,
 }
 
@@ -95,7 +95,7 @@ impl History {
         self.entries.push(HistoryEntry { at, content });
     }
 
-    /// What was recorded.
+    /// The recorded entries.
     pub fn entries(&self) -> &[HistoryEntry] {
         &self.entries
     }
@@ -116,7 +116,7 @@ impl History {
         self.times
     }
 
-    /// What the events cover.
+    /// The coverage of the events.
     pub fn trace_coverage(&self) -> TraceCoverage {
         self.traces
     }

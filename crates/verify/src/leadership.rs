@@ -23,7 +23,7 @@ struct LeadershipInterval<'a> {
     from: Timestamp,
     /// `None` while it leads.
     to: Option<Timestamp>,
-    /// Whether a trace says so, and not the Lease alone.
+    /// True where a trace says so, and not the Lease alone.
     traced: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn check(
         lease_verdict.extent.covered = between(first, last);
     }
     for breach in leaders.overlaps() {
-        // What was written after the overlap began exempts nothing.
+        // A write after the overlap began exempts nothing.
         let covers = |at: Timestamp| {
             let mut exemptions = checked.exemptions.iter().rev();
             let seen = participants.limits.recording_delay;

@@ -10,7 +10,7 @@ use crate::history::History;
 use crate::limits::Limits;
 use crate::placeholder;
 
-/// What a check needs to know besides the history.
+/// The input of a check besides the history.
 #[derive(Clone, Debug, Default)]
 pub struct Participants {
     /// The candidates and holders of each lease by name. Other leases are not judged.
@@ -19,7 +19,7 @@ pub struct Participants {
     locks: BTreeMap<LeaseKey, LeasePurpose>,
     /// Revisions that a stranger wrote: they break no rule, and S1 is excused after some of them.
     foreign: BTreeSet<ResourceVersion>,
-    /// How exact the times are, and how long what may last.
+    /// The exactness of the times, and the longest spans.
     pub limits: Limits,
 }
 
@@ -89,7 +89,7 @@ impl Participants {
         self.members.retain(|lease, _| wanted(lease));
     }
 
-    /// Whether a stranger wrote this revision.
+    /// True where a stranger wrote this revision.
     pub(crate) fn is_foreign(&self, version: ResourceVersion) -> bool {
         self.foreign.contains(&version)
     }
@@ -170,7 +170,7 @@ const LOCKS: [(&str, &str, LeasePurpose); 2] = [
     ),
 ];
 
-/// Whether a candidate says that it speaks our protocol.
+/// True where a candidate says that it speaks our protocol.
 fn is_marked(candidate: &LeaseCandidate) -> bool {
     let annotations = candidate.metadata.annotations.as_ref();
     annotations

@@ -3,7 +3,7 @@
 
 use elector_protocol::{Identity, LeaseRecord};
 
-/// What the `holderIdentity` of a placeholder begins with; the name of the holder that it replaced follows.
+/// The prefix of a placeholder's `holderIdentity`; the name of the holder that it replaced follows.
 const RESERVED_FROM: &str = "elector.dev:reserved-from:";
 
 /// The holder of a record; a placeholder is none.

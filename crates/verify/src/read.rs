@@ -53,7 +53,7 @@ pub struct ReadError {
     pub why: String,
 }
 
-/// How a watch event says that its object changed.
+/// The change of an object, by its watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchChange {
     /// It was there, and perhaps for long: a list says so, or a watch that has just begun.
@@ -64,7 +64,7 @@ enum WatchChange {
     Deleted,
 }
 
-/// How much is said of one thing that cannot be read, in characters.
+/// The longest message on one thing that cannot be read, in characters.
 const LONGEST_WHY: usize = 400;
 
 /// A clock that is a day ahead of all others is none.
@@ -87,7 +87,7 @@ impl RecordingReader {
         }
     }
 
-    /// What was read, and what could not be.
+    /// The history that was read, and the errors.
     ///
     /// Objects without a time of receipt get the newest time that had been written by then, and the history is one of
     /// [`Times::Written`].
@@ -117,7 +117,7 @@ impl RecordingReader {
 
     fn add_error(&mut self, of: &str, position: Position, mut why: String) {
         let of = of.to_owned();
-        // What is repeated of a recording may be a megabyte of it.
+        // A quote from a recording may be a megabyte of it.
         if let Some((end, _)) = why.char_indices().nth(LONGEST_WHY) {
             why.truncate(end);
             why.push('…');

@@ -27,11 +27,11 @@ pub struct TermRecord {
     pub accepted: Option<SeenRevision>,
     /// The newest revision that the holder wrote.
     pub renewed: Option<SeenRevision>,
-    /// How often it wrote after the accept.
+    /// The number of its writes after the accept.
     pub renewals: usize,
     /// The longest duration that stood in the record, in seconds; 0 where none did.
     pub duration: Duration,
-    /// How it ended.
+    /// Its end.
     pub end: RecordedEnd,
     /// The revision that ended it; `None` while it lasts.
     pub ended: Option<SeenRevision>,
@@ -48,7 +48,7 @@ pub struct SeenRevision {
     pub written: Option<Timestamp>,
 }
 
-/// How a term ended.
+/// The end of a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedEnd {
     /// It lasts.
@@ -71,7 +71,7 @@ pub enum RecordedEnd {
 #[derive(Debug, Default)]
 pub(crate) struct TermRecords {
     done: Vec<TermRecord>,
-    /// Whether the newest one lasts.
+    /// True while the newest one lasts.
     open: bool,
 }
 

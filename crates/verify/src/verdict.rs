@@ -1,4 +1,4 @@
-//! What a history proves, and what it refutes.
+//! Proof and refutation by a history.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,15 +18,15 @@ pub struct Verdict {
 /// The verdict on one lease.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseVerdict {
-    /// What is wrong, in the order of time.
+    /// The breaches, in the order of time.
     pub breaches: Vec<Breach>,
-    /// What would be wrong, had not a stranger's write come before it (S1).
+    /// The breaches that a stranger's write before them excuses (S1).
     pub excused: Vec<ExemptBreach>,
-    /// What this history cannot tell.
+    /// The invariants left unjudged.
     pub unjudged: Vec<Unjudged>,
     /// The terms, in the order of time.
     pub terms: Vec<TermRecord>,
-    /// What was looked at.
+    /// The extent of the check.
     pub extent: Extent,
 }
 
@@ -45,14 +45,14 @@ pub struct Breach {
     pub before: Option<ResourceVersion>,
     /// The revision that broke it, where one did.
     pub after: Option<ResourceVersion>,
-    /// What was broken, and how.
+    /// The breach, in words.
     pub message: String,
 }
 
 /// An overlap that the one exemption from S1 covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExemptBreach {
-    /// What would be wrong.
+    /// The excused breach.
     pub breach: Breach,
     /// The write that exempts it.
     pub by: ResourceVersion,
@@ -63,7 +63,7 @@ pub struct ExemptBreach {
 pub struct Unjudged {
     /// Which.
     pub invariant: Invariant,
-    /// What is missing, one fragment.
+    /// The missing part, one fragment.
     pub why: String,
 }
 
@@ -95,13 +95,13 @@ pub enum Invariant {
 /// Which of the two levels of guarantee a breach is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GuaranteeLevel {
-    /// What Elector promises.
+    /// A promise of Elector.
     Promised,
-    /// What happens where a holder is client-go's, which leads on after its lease is lost. Nothing is promised there.
+    /// The behaviour of client-go's holders, which lead on after their lease is lost. Nothing is promised there.
     AsClientGo,
 }
 
-/// How much was looked at.
+/// The extent of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Revisions of the Lease.
@@ -110,7 +110,7 @@ pub struct Extent {
     pub terms: usize,
     /// The leaders, each once.
     pub leaders: usize,
-    /// How often each kind of change was seen.
+    /// The number of changes of each kind.
     pub changes: BTreeMap<LeaseChangeKind, usize>,
     /// The longest time from the last sign of a leader to the accept of the next.
     pub longest_gap: Duration,
@@ -118,7 +118,7 @@ pub struct Extent {
     pub from: Option<Timestamp>,
     /// From the first entry about the lease to the last.
     pub covered: Duration,
-    /// Whether any work was traced, so that belief is not only bounded by the Lease.
+    /// True where any work was traced, so that belief is not only bounded by the Lease.
     pub traced: bool,
 }
 
@@ -166,7 +166,7 @@ pub enum LeaseChangeKind {
 // === impl Verdict ===
 
 impl Verdict {
-    /// Whether nothing that is promised is broken.
+    /// True where no promise is broken.
     pub fn holds(&self) -> bool {
         self.promised_breaches().next().is_none()
     }
@@ -243,7 +243,7 @@ impl Invariant {
         }
     }
 
-    /// What it says, in a few words.
+    /// Its meaning, in a few words.
     pub const fn says(self) -> &'static str {
         match self {
             Self::S1 => "at most one leader at a time",

@@ -50,7 +50,7 @@ pub fn verify(history: &History, participants: &Participants) -> Verdict {
                     checker.ack(name, candidate, (version, entry.at));
                 }
             }
-            // What it answered stays true.
+            // Its answers stay true.
             EntryContent::CandidateGone(..) | EntryContent::Event(_) | EntryContent::Note(_) => {}
         }
     }

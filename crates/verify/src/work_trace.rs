@@ -29,7 +29,7 @@ pub struct WorkInterval {
     pub restart: Option<Timestamp>,
 }
 
-/// What the candidates say about the work on one lease.
+/// The candidates' trace of the work on one lease.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkTrace<'a> {
     /// The work, and the code that the process runs.
@@ -87,7 +87,7 @@ pub fn work_intervals(entries: &[HistoryEntry]) -> Vec<WorkInterval> {
 // === impl WorkTrace ===
 
 impl<'a> WorkTrace<'a> {
-    /// What is said about each lease. An event that names no lease is about each lease
+    /// The trace of each lease. An event that names no lease is about each lease
     /// that its process stands for or holds.
     pub(crate) fn of_each(
         entries: &'a [HistoryEntry],

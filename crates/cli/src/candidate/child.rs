@@ -22,9 +22,9 @@ use super::supervisor;
 pub(super) struct Program {
     /// The command and its arguments; never empty.
     pub(super) command: Vec<OsString>,
-    /// How long it may take to stop.
+    /// The time that it may take to stop.
     pub(super) grace: Duration,
-    /// Whether its standard output goes to standard error, so that ours stays readable by machines.
+    /// True where its standard output goes to standard error, so that ours stays readable by machines.
     pub(super) output_to_stderr: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct RunningCommand {
     /// The pipe to the supervisor, whose end is the order to kill.
     orders: Option<OrderWriter>,
     leadership: Leadership,
-    /// What the supervisor was told of it.
+    /// The limits that the supervisor got last.
     limits: StopLimits,
     clock: Arc<SystemClock>,
     /// The end of the supervisor, and so of everything.

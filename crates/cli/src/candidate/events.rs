@@ -19,11 +19,11 @@ pub(super) struct EventLines<W> {
     lease: LeaseKey,
     /// The term that is not over yet.
     term: Option<(Term, Token)>,
-    /// Whether its loss has been told already.
+    /// True once its loss has been reported.
     lost: bool,
-    /// What its probe said, where that is why the term ends.
+    /// The error of its probe, where that is why the term ends.
     unwell: Option<String>,
-    /// Whether the term that is about to begin was acquired without an elector.
+    /// True where the term that is about to begin was acquired without an elector.
     acquired: bool,
 }
 

@@ -63,10 +63,10 @@ struct RunningProbe {
     group: Option<Pid>,
 }
 
-/// How much of what it writes is kept. What is told of it is shorter.
+/// The bytes of its output that are kept. The report on it is shorter.
 const KEPT_OUTPUT: usize = 4096;
 
-/// How often its pipe is looked into once it has ended; something that it has started may go on writing.
+/// The reads from its pipe once it has ended; something that it has started may go on writing.
 const LAST_READS: usize = 16;
 
 // === impl HealthArgs ===
@@ -190,7 +190,7 @@ impl RunningProbe {
                 }
             }
         };
-        // What it has left behind is its own affair.
+        // The processes that it left behind go on.
         self.group = None;
         for _ in 0..LAST_READS {
             let read = self.output.try_read(&mut buffer).unwrap_or_default();

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::unix::pipe;
 
-/// What the supervisor is told. The end of the pipe is the order to kill.
+/// An order to the supervisor. The end of the pipe is the order to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SupervisorOrder {
@@ -87,7 +87,7 @@ impl OrderReader {
         serde_json::from_str(&line).ok()
     }
 
-    /// Whether an order is there to be read.
+    /// True while an order is there to be read.
     pub(super) fn is_waiting(&mut self) -> bool {
         let reader = self.0.get_ref();
         !reader.buffer().is_empty() || ioctl_fionread(reader.get_ref()).is_ok_and(|bytes| bytes > 0)

@@ -18,7 +18,7 @@ pub(super) struct Reaper {
     ended: unix::Signal,
 }
 
-/// What there is after all that had ended was reaped.
+/// The state after all that had ended was reaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReapedState {
     /// The main child runs.

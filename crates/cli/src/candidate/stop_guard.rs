@@ -12,13 +12,13 @@ use super::orders::SupervisorOrder;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StopGuard {
     limits: StopLimits,
-    /// How long the command may take to stop.
+    /// The time that the command may take to stop.
     grace: Duration,
     /// When it was told to.
     told: Option<Instant>,
 }
 
-/// What is to be done to the command.
+/// The step to take with the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopStep {
     Nothing,
@@ -37,7 +37,7 @@ impl StopGuard {
         }
     }
 
-    /// What follows from an order, or from the end of the orders.
+    /// The step after an order, or after the end of the orders.
     pub(super) fn handle_order(
         &mut self,
         order: Option<SupervisorOrder>,
@@ -71,7 +71,7 @@ impl StopGuard {
         }
     }
 
-    /// What is to be done now.
+    /// The step that is due now.
     pub(super) fn step(&mut self, now: Instant) -> StopStep {
         if now < self.next_step() {
             return StopStep::Nothing;

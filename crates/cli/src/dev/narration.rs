@@ -61,7 +61,7 @@ impl<W: Write> Narration<W> {
         self.out.flush()
     }
 
-    /// What was written to.
+    /// The writer.
     #[cfg(test)]
     pub(super) fn into_inner(self) -> W {
         self.out

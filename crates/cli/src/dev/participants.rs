@@ -15,14 +15,14 @@ use elector_runtime::{ClientArgs, connect};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// What a participant reported, and when.
+/// A report of a participant, and its time.
 #[derive(Clone, Debug)]
 pub(super) struct TimedReport {
     pub(super) at: Instant,
     pub(super) what: ParticipantReport,
 }
 
-/// What was reported.
+/// The content of a report.
 #[derive(Clone, Debug)]
 pub(super) enum ParticipantReport {
     Elector(elector::Event),
@@ -51,7 +51,7 @@ struct Participant {
     leave: oneshot::Sender<()>,
 }
 
-/// How many candidates do the work that one may do at a time.
+/// The number of candidates at the work that one may do at a time.
 #[derive(Debug, Default)]
 struct WorkCount {
     now: AtomicUsize,
@@ -61,16 +61,16 @@ struct WorkCount {
 /// The time that a candidate works.
 struct WorkGuard(Arc<WorkCount>);
 
-/// How many reports may wait to be read.
+/// The most reports that may wait to be read.
 const MOST_REPORTS: usize = 4096;
 
 /// The lease of the scenario is short, so that the crash does not bore: 6 s in place of 15 s.
 pub(super) const LEASE_DURATION: Duration = Duration::from_secs(6);
 
-/// How long a candidate of the scenario leads without a renewal.
+/// The time that a candidate of the scenario leads without a renewal.
 const RENEW_DEADLINE: Duration = Duration::from_secs(4);
 
-/// How long a participant may take to leave: a candidate waits for the server for two requests at most.
+/// The time that a participant may take to leave: a candidate waits for the server for two requests at most.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 // === impl DevParticipants ===
@@ -161,7 +161,7 @@ impl DevParticipants {
         Ok(())
     }
 
-    /// How many have been at work at the same time, at most.
+    /// The most that have been at work at the same time.
     pub(super) fn most_at_work(&self) -> usize {
         self.at_work.most.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! What the participants report, told in lines as it comes.
+//! The reports of the participants, in lines as they come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,7 +23,7 @@ pub(super) struct Reporter<W> {
     registered: BTreeSet<Identity>,
     /// The elector's reasons for the leader of each term.
     reasons: BTreeMap<(Identity, Term), String>,
-    /// What the elector last asked for, so that a repetition is not told twice.
+    /// The elector's newest request, so that a repetition is not printed twice.
     preference: Option<String>,
     /// The leader that makes room.
     yielding: Option<Identity>,
@@ -36,7 +36,7 @@ pub(super) struct Reporter<W> {
 pub(super) struct CurrentLeader {
     pub(super) name: Identity,
     pub(super) term: Term,
-    /// Whether the elector has said why.
+    /// True once the elector has said why.
     pub(super) explained: bool,
 }
 
@@ -82,7 +82,7 @@ impl<W: Write> Reporter<W> {
         )
     }
 
-    /// Whether that candidate may be elected.
+    /// True where that candidate may be elected.
     pub(super) fn is_registered(&self, name: &Identity) -> bool {
         self.registered.contains(name)
     }

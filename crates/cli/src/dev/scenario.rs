@@ -32,10 +32,10 @@ const LATECOMER: (&str, &str) = ("violet", "1.31.0");
 /// The lease of the scenario.
 const LEASE: (&str, &str) = ("default", "demo");
 
-/// How long one gets to read between two steps.
+/// The time to read between two steps.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How long a step may take before something is wrong.
+/// The time that a step may take before something is wrong.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 // === impl DemoScenario ===

@@ -49,7 +49,7 @@ pub(crate) async fn read(
     Ok(collector.finish())
 }
 
-/// What electors told in Events; one line on standard error where these cannot be read.
+/// The hold-backs in Events of electors; one line on standard error where these cannot be read.
 pub(crate) async fn hold_backs(cluster: &Cluster, namespace: Option<&str>) -> Vec<HoldBackEvent> {
     match list_hold_backs(cluster, namespace).await {
         Ok(events) => events,

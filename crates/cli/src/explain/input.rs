@@ -22,9 +22,9 @@ pub(crate) struct InputObjects {
     pub(crate) elections: BTreeMap<LeaseKey, elector::Objects>,
     /// Leases that are among them and cannot be read, with the reason.
     pub(crate) unreadable: BTreeMap<LeaseKey, String>,
-    /// What their annotations say that cannot be read, and is ignored.
+    /// Notes on annotations that cannot be read, and are ignored.
     pub(crate) notes: BTreeMap<LeaseKey, Vec<String>>,
-    /// Whether the server keeps `spec.preferredHolder`, as far as the objects show it.
+    /// The server's support for `spec.preferredHolder`, as far as the objects show it.
     pub(crate) preference_field: PreferenceField,
     /// Candidates that name what no Lease can be called, so that they belong to no election.
     misnamed: Vec<(LeaseKey, CandidateRecord)>,
@@ -52,7 +52,7 @@ pub(crate) struct Collector {
     choice: LeaseChoice,
     /// The revisions of each Lease, in the order of the input.
     leases: BTreeMap<LeaseKey, Vec<Lease>>,
-    /// What electors told in Events.
+    /// The hold-backs in Events of electors.
     hold_backs: Vec<HoldBackEvent>,
     objects: InputObjects,
 }
@@ -101,7 +101,7 @@ impl LeaseChoice {
         lease.map_or(Self::WithCandidates, |name| Self::Named(name.to_owned()))
     }
 
-    /// Whether a Lease is chosen that no candidate names.
+    /// True where a Lease is chosen that no candidate names.
     fn has(&self, lease: &Lease) -> bool {
         match self {
             Self::WithCandidates => false,
@@ -295,7 +295,7 @@ fn rejected(candidate: CandidateRecord, why: String) -> CandidateRecord {
     }
 }
 
-/// What a Lease shows of its server: a strategy in the annotation alone was dropped from the field.
+/// A Lease's evidence on its server: a strategy in the annotation alone was dropped from the field.
 fn shown_by(lease: &Lease) -> PreferenceField {
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
     if given(&lease.spec.strategy) {

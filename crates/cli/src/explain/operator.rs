@@ -1,4 +1,4 @@
-//! What operators say of a lease by annotations: what counts now, and what is ignored.
+//! Operators' words on a lease, by annotations: those that count now, and those ignored.
 
 use elector_api::{Rfc3339, annotation};
 use elector_protocol::elector::IgnoredWord;
@@ -24,7 +24,7 @@ pub(crate) struct PreferRow {
 // === impl OperatorRow ===
 
 impl OperatorRow {
-    /// What counts, what does not, and what of the objects could not be read.
+    /// The word that counts, those ignored, and the notes on unreadable ones.
     pub(crate) fn new(
         counts: &OperatorWord,
         ignored: &[IgnoredWord],

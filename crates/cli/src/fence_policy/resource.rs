@@ -99,7 +99,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Whether policies can fence such a resource, as far as that is known without a cluster.
+/// An error where policies cannot fence such a resource, as far as that is known without a cluster.
 fn check(name: &str, group: &str) -> Result<(), String> {
     match (name, group) {
         ("leases", "coordination.k8s.io") | ("leasecandidates", _) => {
@@ -131,7 +131,7 @@ fn check(name: &str, group: &str) -> Result<(), String> {
     })
 }
 
-/// Whether this is the version in kubectl's RESOURCE.VERSION.GROUP: `v1`, `v1beta2`.
+/// True for the version in kubectl's RESOURCE.VERSION.GROUP: `v1`, `v1beta2`.
 fn is_version(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('v') else {
         return false;

@@ -11,7 +11,7 @@ pub(super) struct ServiceAccount {
     name: String,
 }
 
-/// How long the name of a user may be.
+/// The longest name of a user.
 const LONGEST_USER: usize = 253;
 
 /// The name of a user, in characters that no quotes are needed for.
@@ -28,7 +28,7 @@ pub(super) fn user(text: &str) -> Result<String, String> {
 // === impl ServiceAccount ===
 
 impl ServiceAccount {
-    /// What the API server calls it.
+    /// Its name at the API server.
     pub(super) fn user_name(&self, lease_namespace: &str) -> String {
         let namespace = self.namespace.as_deref().unwrap_or(lease_namespace);
         format!("system:serviceaccount:{namespace}:{}", self.name)

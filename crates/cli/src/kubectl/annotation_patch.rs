@@ -42,7 +42,7 @@ pub(super) struct AnnotatedObject {
     pub(super) key: LeaseKey,
 }
 
-/// How often a change is tried that others get ahead of: a leader writes its Lease every few seconds.
+/// The most tries of a change that others get ahead of: a leader writes its Lease every few seconds.
 const ATTEMPTS: usize = 5;
 
 // === impl WordArgs ===
@@ -132,7 +132,7 @@ impl AnnotatedObject {
         }
     }
 
-    /// How kubectl calls it: `lease.coordination.k8s.io/web`.
+    /// Its name in kubectl: `lease.coordination.k8s.io/web`.
     pub(super) fn shown(&self) -> String {
         let (plural, group) = self.resource.split_once('.').unwrap_or((self.resource, ""));
         format!("{}.{group}/{}", plural.trim_end_matches('s'), self.key.name)

@@ -27,7 +27,7 @@ pub(super) struct CompleteArgs {
     words: Vec<String>,
 }
 
-/// What can stand in the place of a word.
+/// The choices for the place of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum WordChoices {
     /// One of these, each with what it is.

@@ -1,4 +1,4 @@
-//! What an operator says of a lease or of a candidate, in the annotations that electors read (R16).
+//! An operator's words on a lease or on a candidate, in the annotations that electors read (R16).
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -87,7 +87,7 @@ pub(super) struct PreferArgs {
     word: WordArgs,
 }
 
-/// What is said, and in which words it is confirmed.
+/// A word of an operator, and the text that confirms it.
 struct Word<'a> {
     annotation: &'static str,
     value: Option<&'a str>,

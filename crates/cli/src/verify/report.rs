@@ -16,7 +16,7 @@ pub(super) struct LeaseReport {
     lease: String,
     /// Of the lease as a whole.
     verdict: &'static str,
-    /// What the history says about "at most one leader at a time".
+    /// The history's answer on "at most one leader at a time".
     one_leader: &'static str,
     revisions: usize,
     terms_led: usize,
@@ -32,7 +32,7 @@ pub(super) struct LeaseReport {
     pub(super) terms: Vec<TermRow>,
 }
 
-/// What the history says about a lease.
+/// The history's answer on a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProofStatus {
     Proven,
@@ -40,7 +40,7 @@ pub(super) enum ProofStatus {
     Unproven,
 }
 
-/// How often a kind of change was seen.
+/// The number of changes of a kind.
 #[derive(Debug, Serialize)]
 struct MoveCount {
     kind: &'static str,
@@ -53,12 +53,12 @@ pub(super) struct InvariantLine {
     pub(super) id: &'static str,
     pub(super) says: &'static str,
     pub(super) verdict: InvariantStatus,
-    /// What is missing, where not all could be judged.
+    /// The missing parts, where not all could be judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) missing: Vec<String>,
 }
 
-/// What the history says about an invariant.
+/// The history's answer on an invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum InvariantStatus {
@@ -72,7 +72,7 @@ pub(super) enum InvariantStatus {
 #[serde(rename_all = "camelCase")]
 struct BreachEntry {
     invariant: &'static str,
-    /// Whether Elector promises it, or whether it is client-go's affair.
+    /// True where Elector promises it; false where it is client-go's affair.
     promised: bool,
     time: String,
     before: Option<u64>,
@@ -160,7 +160,7 @@ impl LeaseReport {
         }
     }
 
-    /// What the history says about this lease.
+    /// The history's answer on this lease.
     pub(super) fn status(&self) -> ProofStatus {
         let words = [
             ProofStatus::Proven,
@@ -174,7 +174,7 @@ impl LeaseReport {
     }
 }
 
-/// What a verdict says about the one sentence that matters most.
+/// A verdict's answer on the one sentence that matters most.
 pub(super) fn one_leader(lease_verdict: &LeaseVerdict) -> InvariantStatus {
     let one = |breach: &Breach| matches!(breach.invariant, Invariant::S1 | Invariant::S9);
     if lease_verdict.breaches.iter().any(one) {

@@ -11,9 +11,9 @@ use elector_verify::{Breach, EntryContent, GuaranteeLevel, History, LeaseVerdict
 use super::report::{InvariantStatus, LeaseReport, TermRow, one_leader};
 use crate::output::columns;
 
-/// How many terms are shown at each end of a long list.
+/// The number of terms at each end of a long list.
 const TERMS: usize = 20;
-/// How many violations are shown after the first.
+/// The most violations shown after the first.
 const VIOLATIONS: usize = 10;
 
 /// The whole report.
@@ -264,7 +264,7 @@ fn revision<'h>(
         })
 }
 
-/// What of a revision the rules are about.
+/// The fields of a revision that the rules are about.
 fn fields(at: Timestamp, lease: &Lease) -> [(&'static str, String); 8] {
     let spec = &lease.spec;
     let time = |time: Option<Timestamp>| {

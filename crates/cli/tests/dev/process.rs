@@ -18,7 +18,7 @@ pub(crate) struct Dev {
     stderr: Option<ChildStderr>,
 }
 
-/// How long anything may take before the test fails: many times what it takes.
+/// The longest wait for anything before the test fails: many times what it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 // === impl Dev ===
@@ -113,12 +113,12 @@ impl Dev {
         }
     }
 
-    /// What has been said so far.
+    /// The lines so far.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// What was complained about until the end.
+    /// The complaints until the end.
     pub(crate) fn stderr(&mut self) -> String {
         let mut text = String::new();
         let mut stderr = self.stderr.take().unwrap();

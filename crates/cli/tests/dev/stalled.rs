@@ -36,7 +36,7 @@ fn fill(pipe: &PipeWriter) {
     }
 }
 
-/// Whether a process runs. A zombie does not.
+/// True while a process runs. A zombie does not.
 fn runs(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().unwrap_or_default();

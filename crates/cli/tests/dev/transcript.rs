@@ -38,7 +38,7 @@ pub(crate) struct Shell {
     pub(crate) kubeconfig: PathBuf,
     /// For caches and outputs.
     pub(crate) scratch: PathBuf,
-    /// Whether what a command in the background says is not known yet.
+    /// True while the output of a command in the background is not known yet.
     pub(crate) recording: bool,
 }
 
@@ -48,7 +48,7 @@ struct Background {
     output: PathBuf,
 }
 
-/// How long a recording listens to a command in the background.
+/// The time that a recording listens to a command in the background.
 const RECORDING: Duration = Duration::from_secs(5);
 
 /// Reads a transcript.
@@ -165,7 +165,7 @@ impl Background {
         }
     }
 
-    /// What a command says until its end, with its exit code.
+    /// The output of a command until its end, with its exit code.
     fn end(mut self) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -206,7 +206,7 @@ pub(crate) fn linked(program: &Path, name: &str, folder: &Path) -> PathBuf {
     programs
 }
 
-/// What is said, without what differs from run to run and from one release of kubectl to another.
+/// The output, without what differs from run to run and from one release of kubectl to another.
 fn normal(said: &str) -> String {
     let lines: Vec<_> = said.trim_end().lines().map(normal_line).collect();
     lines.join("\n")

@@ -205,7 +205,7 @@ fn recording(folder: &Path) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// What `timeline -o svg` draws of it.
+/// The picture of it by `timeline -o svg`.
 const PICTURE: &str = include_str!("timeline.svg");
 
 #[test]

@@ -20,7 +20,7 @@ pub(crate) struct TestServer {
     folder: TempDir,
 }
 
-/// How long anything may take before the test fails: many times what it takes.
+/// The longest wait for anything before the test fails: many times what it takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl TestServer ===
@@ -85,7 +85,7 @@ impl TestServer {
         self.command(arguments).output().unwrap()
     }
 
-    /// What the plugin prints when all is well.
+    /// The output of the plugin when all is well.
     pub(crate) fn says(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert_eq!(text(&output.stderr), "", "{arguments:?}");

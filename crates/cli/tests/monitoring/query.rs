@@ -1,4 +1,4 @@
-//! What a PromQL expression names, as far as that is needed to tell whether it exists.
+//! The names in a PromQL expression, as far as a look-up needs them.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(crate) struct PromQuery {
     pub(crate) values: BTreeSet<String>,
 }
 
-/// What the names at some place of an expression are.
+/// The kind of the names at some place of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Expression,

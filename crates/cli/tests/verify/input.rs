@@ -1,4 +1,4 @@
-//! What is read and what is left out: leases of others, strangers' writes, bad input, filters.
+//! Input that is read, or left out: leases of others, strangers' writes, bad input, filters.
 
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ fn revision(at: f64, version: u64, spec: Value, token: Option<(u64, i32)>) -> Va
     if let Some((token, term)) = token {
         annotations["elector.dev/token"] = token.to_string().into();
         annotations["elector.dev/token-term"] = term.to_string().into();
-        // What client-go leaves in place belongs to the holder before.
+        // A token that client-go leaves in place belongs to the holder before.
         let holder = spec["holderIdentity"].as_str().unwrap();
         let of = if holder.starts_with("web") {
             holder

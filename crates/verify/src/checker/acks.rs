@@ -9,11 +9,11 @@ use elector_protocol::{Identity, ResourceVersion, Timestamp};
 #[derive(Debug)]
 pub(super) struct Acks {
     by_name: BTreeMap<String, Ack>,
-    /// Whether the history begins before there were candidates, so that a process without an ack is none.
+    /// True where the history begins before there were candidates, so that a process without an ack is none.
     from_the_beginning: bool,
 }
 
-/// What a candidate last wrote of itself, and when that was first seen.
+/// A candidate's last write about itself, and when that was first seen.
 #[derive(Debug)]
 struct Ack {
     uid: Option<String>,
@@ -60,12 +60,12 @@ impl Acks {
         Some((ack.version, ack.at))
     }
 
-    /// Whether this process is known to be no candidate.
+    /// True where this process is known to be no candidate.
     pub(super) fn is_no_candidate(&self, name: &Identity) -> bool {
         self.are_complete() && !self.by_name.contains_key(name.as_str())
     }
 
-    /// Whether candidates were recorded, so that a process that is not among them is none.
+    /// True where candidates were recorded, so that a process that is not among them is none.
     pub(super) fn are_complete(&self) -> bool {
         !self.by_name.is_empty() || self.from_the_beginning
     }

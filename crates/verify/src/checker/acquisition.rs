@@ -98,7 +98,7 @@ impl<'a> AcquisitionCheck<'a> {
         Ok(())
     }
 
-    /// What the writer does not know stays as it is.
+    /// Content that the writer does not know stays as it is.
     pub(super) fn carries_over(&self, before: &Lease, after: &Lease) -> Result<(), BrokenRule> {
         if before
             .metadata

@@ -1,8 +1,8 @@
-//! What is wrong with a revision, and which promise that breaks.
+//! The fault of a revision, and the promise that it breaks.
 
 use crate::verdict::{GuaranteeLevel, Invariant};
 
-/// What is wrong with a revision.
+/// The fault of a revision.
 #[derive(Debug)]
 pub(super) struct BrokenRule {
     pub(super) invariant: Invariant,

@@ -11,7 +11,7 @@ use crate::verdict::LeaseChangeKind;
 pub(crate) struct Exemption {
     pub(crate) by: ResourceVersion,
     pub(crate) from: Timestamp,
-    /// How long it lasts: W.
+    /// Its end, after W.
     pub(crate) until: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the record that a term begins on was free by then (R4, R6).
+//! The check that a term begins on a record that was free by then (R4, R6).
 
 use elector_protocol::LeaseRecord;
 

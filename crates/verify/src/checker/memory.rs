@@ -1,4 +1,4 @@
-//! What is kept of a Lease's revisions, to check the next one against.
+//! The memory of a Lease's revisions, to check the next one against.
 
 use elector_api::Lease;
 use elector_protocol::elector::{Actor, Move, audit};
@@ -6,12 +6,12 @@ use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, T
 
 use crate::verdict::LeaseChangeKind;
 
-/// What is known of a Lease.
+/// The known state of a Lease.
 #[derive(Debug, Default)]
 pub(super) struct Memory<'r> {
     /// The newest revision; `None` where there is no Lease, or none that can be read.
     pub(super) last: Option<LastRevision<'r>>,
-    /// What strangers wrote over by something that cannot be read.
+    /// The record that strangers wrote over by something that cannot be read.
     unread: Option<LeaseRecord>,
     /// The newest held record that was not released, also when the Lease is gone, and since when it was seen. A
     /// renewTime of a stranger is left out: it may be any time.
@@ -30,7 +30,7 @@ pub(super) struct LastRevision<'r> {
     pub(super) first: ResourceVersion,
     /// Where strangers wrote it: what they wrote over.
     pub(super) written_over: Option<LeaseRecord>,
-    /// Whether the holder before wrote it to let go.
+    /// True where the holder before wrote it to let go.
     pub(super) let_go: bool,
 }
 
@@ -125,7 +125,7 @@ impl<'r> Memory<'r> {
     }
 }
 
-/// Whether the holder of a term that strangers wrote on renews it as it was, with its duration and its token.
+/// True where the holder of a term that strangers wrote on renews it as it was, with its duration and its token.
 pub(super) fn restores(last: &LastRevision<'_>, after: &LeaseRecord) -> bool {
     let Some(own) = &last.written_over else {
         return false;

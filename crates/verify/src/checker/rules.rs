@@ -15,7 +15,7 @@ use crate::participants::{Implementation, LeasePurpose, Participants};
 use crate::placeholder::is_reservation;
 use crate::verdict::{Invariant, LeaseChangeKind};
 
-/// What is known when a revision is held against the rules.
+/// The context of a revision that is held against the rules.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'a> {
     pub(super) lease: &'a LeaseKey,
@@ -177,7 +177,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether a plain client-go holder, which is no candidate, took the record by itself. Where no candidate was
+    /// True where a plain client-go holder, which is no candidate, took the record by itself. Where no candidate was
     /// recorded, a lease without a strategy is taken for one that no elector serves.
     fn takes(&self, before: &LeaseRecord, after: &LeaseRecord) -> bool {
         let Some(taker) = &after.holder else {

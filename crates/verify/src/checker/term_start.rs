@@ -25,7 +25,7 @@ impl TermStart {
         }
     }
 
-    /// How much earlier the record may look expired: client-go compares whole seconds.
+    /// The tolerated earliness of an expiry: client-go compares whole seconds.
     pub(super) const fn leeway(self) -> Duration {
         match self {
             Self::Granted | Self::Acquired => Duration::ZERO,

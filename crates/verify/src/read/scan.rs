@@ -12,19 +12,19 @@ pub(super) enum TextPart {
     Document {
         /// Where it begins.
         position: Position,
-        /// What it says.
+        /// Its content.
         value: Value,
     },
     /// Anything else.
     Unreadable {
         /// Where it begins.
         position: Position,
-        /// What is wrong with it.
+        /// Its fault.
         why: String,
     },
 }
 
-/// How many unreadable lines in a row are told one by one.
+/// The most unreadable lines in a row that are reported one by one.
 const TOLD_LINE_BY_LINE: usize = 5;
 
 /// All documents of a text. After a document that is none, it goes on at the next line that begins one.
@@ -86,7 +86,7 @@ fn lines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// What is wrong with a document that begins in this line.
+/// The fault of a document that begins in this line.
 fn broken(error: &serde_json::Error, line: usize) -> String {
     if error.classify() == Category::Eof {
         return "ends in the midst of the document".to_owned();

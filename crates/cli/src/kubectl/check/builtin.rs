@@ -1,4 +1,4 @@
-//! Whether the controller that is built into kube-apiserver elects too.
+//! The check for elections by the controller that is built into kube-apiserver.
 
 use elector_api::{Lease, age};
 use elector_protocol::Identity;

@@ -1,4 +1,4 @@
-//! Whether the clocks of this machine and of the server agree.
+//! The check that the clocks of this machine and of the server agree.
 
 use elector_protocol::Timestamp;
 use elector_runtime::Cluster;
@@ -6,7 +6,7 @@ use elector_runtime::Cluster;
 use super::line::CheckLine;
 use crate::explain::present;
 
-/// How far clocks may be apart, in seconds. Elections compare no clocks of different machines (R4), but what operators see
+/// The tolerated clock skew, in seconds. Elections compare no clocks of different machines (R4), but what operators see
 /// and say does: ages, and the end of a freeze or of a preference. The server tells whole seconds.
 const TOLERATED: i64 = 5;
 
@@ -38,7 +38,7 @@ pub(super) async fn compare(cluster: &Cluster) -> anyhow::Result<(Timestamp, Vec
     Ok((server, vec![line]))
 }
 
-/// How many seconds the server's clock is ahead, at least: its time was taken between two of ours, and is cut to a second.
+/// The least lead of the server's clock, in seconds: its time was taken between two of ours, and is cut to a second.
 fn distance(before: Timestamp, after: Timestamp, server: Timestamp) -> i64 {
     let seconds = |time: Timestamp| time.as_micros().div_euclid(1_000_000);
     let (least, most) = (seconds(before), seconds(after));

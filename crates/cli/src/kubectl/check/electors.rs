@@ -79,7 +79,7 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
     pods(place, holder.as_deref(), lines).await;
 }
 
-/// What the lock says, and who holds it.
+/// The verdict on the lock, and its holder.
 fn judge(lease: &Lease, place: &CheckedPlace) -> (CheckLine, Option<String>) {
     let (namespace, name) = (&place.elector_namespace, &place.elector_lock);
     let look = format!("look why: kubectl -n {namespace} get pods, and the logs of the electors");

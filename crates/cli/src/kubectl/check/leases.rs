@@ -1,4 +1,4 @@
-//! Whether each lease has a leader.
+//! The check that each lease has a leader.
 
 use elector_api::{age, parse_time};
 
@@ -14,10 +14,10 @@ const CHECK: &str = "leases";
 /// is 15 s unless configured otherwise.
 const STUCK_AFTER: i64 = 30;
 
-/// How many leases without a leader have a line each.
+/// The most leases without a leader that have a line each.
 const LONGEST: usize = 20;
 
-/// How many seconds a renewal may lie ahead of the server's clock.
+/// The seconds that a renewal may lie ahead of the server's clock.
 const TOLERATED: i64 = 5;
 
 /// Looks at all leases that are elected.
@@ -67,7 +67,7 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
     }
 }
 
-/// What is to be said of a lease without a leader.
+/// The line on a lease without a leader.
 fn judge(row: &StatusRow, place: &CheckedPlace) -> CheckLine {
     let name = format!("{}/{}", row.namespace, row.lease);
     let fix = format!("kubectl elector explain {} -n {}", row.lease, row.namespace);
@@ -80,7 +80,7 @@ fn judge(row: &StatusRow, place: &CheckedPlace) -> CheckLine {
         ),
         None => format!("{name} has no leader: {}", row.why),
     };
-    // What is left to others, or has no candidate, is no affair of the electors.
+    // A lease that is left to others, or has no candidate, is no affair of the electors.
     if row.candidates.is_empty() {
         let fix =
             "start its candidates, or have an administrator delete the Lease that they left behind";

@@ -4,17 +4,17 @@ use serde::Serialize;
 
 use crate::output::{RED, YELLOW};
 
-/// What was found, and what to do about it. The JSON form is stable.
+/// A finding, and its remedy. The JSON form is stable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct CheckLine {
     pub(super) level: CheckLevel,
     pub(super) check: &'static str,
     pub(super) result: String,
-    /// What to do; `None` where all is well.
+    /// The remedy; `None` where all is well.
     pub(super) fix: Option<String>,
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum CheckLevel {

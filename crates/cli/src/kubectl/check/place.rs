@@ -1,4 +1,4 @@
-//! What is checked, and how it is asked for.
+//! The place that is checked, and the requests to it.
 
 use std::sync::Arc;
 

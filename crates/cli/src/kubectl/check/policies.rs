@@ -1,4 +1,4 @@
-//! Whether the admission policies are in force.
+//! The check that the admission policies are in force.
 
 use elector_runtime::RequestError;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) -> b
     in_force > 0
 }
 
-/// What a policy lacks to be enforced.
+/// The lack that keeps a policy unenforced.
 async fn enforced(place: &CheckedPlace, name: &str) -> Result<Option<String>, RequestError> {
     let policy = find(place, "validatingadmissionpolicies", name).await?;
     if policy.is_none() {

@@ -1,4 +1,4 @@
-//! What the caller and the electors may do.
+//! The rights of the caller and of the electors.
 
 use elector_api::CandidateApi;
 use elector_runtime::RequestError;
@@ -18,7 +18,7 @@ struct Right {
     name: Option<&'static str>,
 }
 
-/// What a review answers.
+/// The answer of a review.
 #[derive(Debug, Deserialize)]
 struct Review {
     status: ReviewStatus,
@@ -32,7 +32,7 @@ struct ReviewStatus {
 
 const CHECK: &str = "rights";
 const COORDINATION: &str = "coordination.k8s.io";
-/// What each elector does with Leases, with candidates, and with Events on Leases.
+/// The verbs of each elector for Leases, for candidates, and for Events on Leases.
 const OF_ELECTORS: [&[&str]; 3] = [
     &["get", "list", "watch", "create", "update"],
     &["list", "watch", "patch", "delete"],
@@ -187,7 +187,7 @@ async fn missing(
 // === impl Right ===
 
 impl Right {
-    /// What to ask, and where.
+    /// The question, and its place.
     fn question(&self, user: Option<&str>) -> (&'static str, &'static str, Value) {
         let mut spec = json!({"resourceAttributes": {
             "verb": self.verb, "group": self.group, "resource": self.resource,

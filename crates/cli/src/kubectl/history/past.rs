@@ -1,4 +1,4 @@
-//! What is known of a lease's past.
+//! The known past of a lease.
 
 use std::path::Path;
 
@@ -41,9 +41,9 @@ pub(super) struct PastLine {
     pub(super) term: Option<i32>,
     pub(super) note: String,
     pub(super) is_warning: bool,
-    /// Whether leadership changed.
+    /// True where leadership changed.
     pub(super) is_change: bool,
-    /// How often it was told, and when last.
+    /// The number of reports, and the time of the last.
     count: u32,
     #[serde(skip)]
     last: Timestamp,
@@ -62,7 +62,7 @@ const LEADERLESS: &[&str] = &["Released", "Removed", "Deleted"];
 // === impl LeasePast ===
 
 impl LeasePast {
-    /// What electors have told in Events, and since when the present holder has led, by its Lease.
+    /// The reports of electors in Events, and the start of the present holder, by its Lease.
     ///
     /// # Errors
     ///
@@ -101,8 +101,8 @@ impl LeasePast {
         })
     }
 
-    /// What a recorded watch tells: each revision in which the holder or the term is another. What cannot be read is named
-    /// on standard error.
+    /// The past in a recorded watch: each revision in which the holder or the term is another. Unreadable parts are
+    /// named on standard error.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl LeasePast {
         })
     }
 
-    /// How far back this reaches.
+    /// The reach of this past, in words.
     pub(super) fn reach(&self, now: Timestamp) -> String {
         let Some(first) = self.lines.first() else {
             return self.nothing().to_owned();

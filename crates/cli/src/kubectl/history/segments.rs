@@ -4,7 +4,7 @@ use elector_protocol::Timestamp;
 
 use super::past::{LeasePast, PastLine};
 
-/// What no leader is called.
+/// The name for no leader.
 const NONE: &str = "<none>";
 
 /// A stretch of time in which one candidate led, or none did.

@@ -16,11 +16,11 @@ const ROW: usize = 26;
 const BAR: usize = 18;
 const CHARACTER: usize = 8;
 const MARGIN: usize = 10;
-/// How wide one part of the time is, of which the width is a number.
+/// The width of one part of the time; `--width` is the number of parts.
 const PART: usize = 10;
 /// The least width of a term, however short it was.
 const NARROWEST: usize = 2;
-/// How many characters of a name are shown, and of what a term tells when it is pointed at.
+/// The most characters of a name, and of the note on a term that is pointed at.
 const LONGEST_NAME: usize = 31;
 const LONGEST_NOTE: usize = 1023;
 

@@ -27,7 +27,7 @@ struct WatchedObjects {
     hold_backs: Vec<HoldBackEvent>,
 }
 
-/// What either watch told.
+/// A change from either watch.
 enum WatchedChange {
     Lease(WatchEvent<Lease>),
     Candidate(WatchEvent<LeaseCandidate>),
@@ -96,7 +96,7 @@ pub(super) async fn follow(
     }
 }
 
-/// What either watch tells next.
+/// The next change from either watch.
 async fn next(leases: &mut Watch<Lease>, candidates: &mut Watch<LeaseCandidate>) -> WatchedChange {
     tokio::select! {
         biased;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use elector_protocol::elector::{Explanation, Objects, Reason, Settings};
 use elector_protocol::{LONGEST_LEASE, Timestamp};
 
-/// How long a lease is waited for at most, as far as objects tell.
+/// The longest wait for a lease, as far as objects tell.
 #[derive(Debug)]
 pub(super) struct ProofWait {
     /// When it is free at the latest.
     pub(super) until: Timestamp,
-    /// What is waited for.
+    /// The reason of the wait.
     pub(super) why: String,
 }
 

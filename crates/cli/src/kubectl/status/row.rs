@@ -35,7 +35,7 @@ pub(in crate::kubectl) struct StatusRow {
     /// The candidate that leads after this holder, as far as that is decided; empty otherwise.
     pub(in crate::kubectl) next: String,
     pub(in crate::kubectl) strategy: Option<String>,
-    /// What an elector would do next.
+    /// The next action of an elector.
     pub(in crate::kubectl) action: &'static str,
     pub(in crate::kubectl) why: String,
     pub(in crate::kubectl) candidates: Vec<StatusCandidate>,
@@ -55,7 +55,7 @@ pub(in crate::kubectl) struct StatusCandidate {
     pub(in crate::kubectl) why: String,
 }
 
-/// Whether a lease has a leader. The words are those of the metric `elector_leases`.
+/// The state of a lease. The words are those of the metric `elector_leases`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::kubectl) enum LeaseState {
@@ -144,7 +144,7 @@ impl StatusRow {
         }
     }
 
-    /// Whether both say the same, ages and times left apart.
+    /// True where both say the same, ages and times left apart.
     pub(in crate::kubectl) fn says_the_same(&self, other: &Self) -> bool {
         let lease = |row: &Self| {
             let now = (row.state, row.holder.clone(), row.since.clone(), row.term);
@@ -171,7 +171,7 @@ fn next<'a>(told: &'a Explanation, holder: Option<&Identity>) -> Option<&'a Iden
     told.preferred_holder.as_ref().or(named)
 }
 
-/// Whether a record has a holder that may still lead, and is no grant that waits for its acceptance.
+/// True where a record has a holder that may still lead, and is no grant that waits for its acceptance.
 fn is_led(record: &LeaseRecord, now: Timestamp) -> bool {
     let Some((renewed, duration)) = record.renew_time.zip(record.duration()) else {
         return false;
@@ -194,7 +194,7 @@ fn leaderless_since(election: &Objects) -> Option<Timestamp> {
     Timestamp::from_micros(written.as_micros().saturating_add(micros))
 }
 
-/// Whether an operator waits in vain for what was said. What is over says nothing any more.
+/// True for a word that an operator waits for in vain. A word that is over says nothing any more.
 fn is_too_far_ahead(word: &&IgnoredWord) -> bool {
     match word {
         IgnoredWord::Freeze { why, .. }

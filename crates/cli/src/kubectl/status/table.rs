@@ -9,20 +9,20 @@ use crate::output::{Columns, RED, YELLOW, paint};
 /// A table of leases.
 #[derive(Debug, Default)]
 pub(super) struct StatusTable {
-    /// Whether the namespace is shown.
+    /// True where the namespace is shown.
     pub(super) namespaces: bool,
-    /// Whether there are more columns.
+    /// True where there are more columns.
     pub(super) wide: bool,
-    /// Whether the candidates of each lease follow it.
+    /// True where the candidates of each lease follow it.
     pub(super) candidates: bool,
-    /// Whether the columns are named, once.
+    /// True while the columns are still to be named.
     pub(super) headers: bool,
-    /// Whether lines that ask for attention have a colour.
+    /// True where lines that ask for attention have a colour.
     pub(super) colour: bool,
     pub(super) columns: Columns,
 }
 
-/// What kubectl prints for what is not there.
+/// The word of kubectl for an absent value.
 const NONE: &str = "<none>";
 
 // === impl StatusTable ===
@@ -132,7 +132,7 @@ fn or_none(text: Option<String>) -> String {
         .unwrap_or_else(|| NONE.to_owned())
 }
 
-/// How long ago a time was.
+/// The age of a time.
 fn ago(time: Option<&str>, now: Timestamp) -> String {
     let time = time.and_then(|time| parse_time(time).ok());
     let micros = time.map(|time| now.as_micros() - time.as_micros());

@@ -1,4 +1,4 @@
-//! What was looked at, what could not be, and by which clocks.
+//! The extent of a check, its unjudged parts, and its clocks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,7 +215,7 @@ fn what_happened_in_a_gap_is_not_judged() {
         ends,
         [("a", &RecordedEnd::Unseen), ("b", &RecordedEnd::Lasts)]
     );
-    // What a gap cannot explain is found all the same.
+    // A breach that a gap cannot explain is found all the same.
     let mut later = crash();
     later.push(lease(20.0, 16, &held("b", 2, 3, 18.4, 20.0), Some((14, 2))));
     let mut later = without_the_grant(later);

@@ -1,4 +1,4 @@
-//! What plain holders, client-go and strangers do is told, or left to them, and going on after it is no breach.
+//! Acts of plain holders, client-go and strangers are reported, or left to them, and going on after them is no breach.
 
 use elector_protocol::ResourceVersion;
 use serde_json::json;
