@@ -28,9 +28,9 @@ struct AdoptingProgram {
 
 /// Where they are, from the root of the workspace.
 const PROGRAMS: &str = "adopters";
-/// How long one may take to lead, and to give up.
+/// The time that one may take to lead, and to give up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the server is asked.
+/// The interval of polls of the server.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Builds those programs, or all of them, runs their own tests, and has each lead and give up; with `record` the first
@@ -114,7 +114,7 @@ impl AdoptingProgram {
     }
 
     /// Sees through kubectl that it becomes a candidate and leads, and that it leaves nothing when it is told to end.
-    /// How long it took to lead.
+    /// The result is its time to lead.
     fn lead(&self, cluster: &TestCluster, kubectl: &Path) -> Result<Duration> {
         let lease = format!("lease/{}", self.name);
         let get = |arguments: &[&str]| -> Result<String> {
@@ -175,7 +175,7 @@ impl AdoptingProgram {
 mod tests {
     use super::*;
 
-    /// What the front page of the crate shows is a program that is built and leads.
+    /// The program on the front page of the crate is one that is built and leads.
     #[test]
     fn the_ten_lines_are_those_of_the_front_page() {
         let read = |path: &str| fs::read_to_string(paths::workspace().join(path)).unwrap();

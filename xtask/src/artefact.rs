@@ -24,7 +24,7 @@ use crate::release::Release;
 
 /// A program that is shipped, of the command line's package.
 struct ShippedProgram {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     name: &'static str,
     /// The package that has it.
     package: &'static str,
@@ -44,7 +44,7 @@ const PROGRAMS: &[ShippedProgram] = &[ELECTOR, PLUGIN];
 /// The file of the licence, which goes wherever a program alone would.
 const LICENSE: &str = "LICENSE";
 
-/// How they are built.
+/// The profile of their builds.
 const PROFILE: BuildProfile = BuildProfile::Dist;
 /// Where they are put, from the root of the workspace.
 const FOLDER: &str = "target/release-artefacts";
@@ -120,7 +120,7 @@ fn publish(target: &str) -> Result<()> {
     Ok(())
 }
 
-/// What images and Kubernetes call that architecture.
+/// The name of that architecture for images and Kubernetes.
 fn platform(arch: &str) -> Result<&'static str> {
     match arch {
         "x86_64" => Ok("amd64"),
@@ -196,7 +196,7 @@ impl ShippedProgram {
     }
 }
 
-/// Whether a program asks for no dynamic loader.
+/// True if a program asks for no dynamic loader.
 fn is_static(program: &[u8]) -> Result<bool> {
     let program = ElfFile64::<Endianness>::parse(program)?;
     let mut headers = program.elf_program_headers().iter();
@@ -264,7 +264,7 @@ mod tests {
         ] {
             assert!(image.lines().any(|found| found == line), "{line}\n{image}");
         }
-        // What is not sent to the engine cannot be copied.
+        // Files that are not sent to the engine cannot be copied.
         let ignored = fs::read_to_string(workspace.join(".dockerignore")).unwrap();
         assert_eq!(ignored, format!("*\n!{FOLDER}\n"));
         let deployment =

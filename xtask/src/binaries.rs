@@ -275,7 +275,7 @@ fn module_of(release: Release) -> PathBuf {
     paths::workspace().join(format!("xtask/go/kubernetes-{release}"))
 }
 
-/// What `PROGRAM --version` says: `Kubernetes v1.36.3`.
+/// The output of `PROGRAM --version`: `Kubernetes v1.36.3`.
 fn version_of(program: &Path) -> Result<String> {
     let output = Command::new(program)
         .arg("--version")

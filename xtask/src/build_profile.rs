@@ -1,9 +1,9 @@
-//! How programs of ours are built: to be tested, or as they are shipped.
+//! The builds of our programs: to be tested, or as they are shipped.
 
 use std::env::consts::ARCH;
 use std::path::PathBuf;
 
-/// How a program is built.
+/// The build of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BuildProfile {
     /// Quickly, for this machine.
@@ -15,7 +15,7 @@ pub(crate) enum BuildProfile {
 // === impl BuildProfile ===
 
 impl BuildProfile {
-    /// What cargo is told.
+    /// The arguments for cargo.
     pub(crate) fn arguments(self) -> Vec<String> {
         match self {
             Self::Dev => Vec::new(),
@@ -38,7 +38,7 @@ impl BuildProfile {
 /// The profile of the workspace for what is shipped.
 const DIST: &str = "dist";
 
-/// What it is built for.
+/// The target that it is built for.
 pub(crate) fn target() -> String {
     format!("{ARCH}-unknown-linux-musl")
 }

@@ -94,14 +94,14 @@ fn time(command: TimedCommand, clone: &Path, cache: &Path) -> Result<String> {
     ))
 }
 
-/// What a command says there, in a line.
+/// The output of a command there, in a line.
 fn row_of(program: &str, arguments: &[&str], folder: &Path) -> Result<String> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     Ok(commands::read(&mut command)?.stdout.trim().to_owned())
 }
 
-/// How long the processors worked for the children of this process that have ended, theirs included.
+/// The processor time of the children of this process that have ended, theirs included.
 fn processor_time() -> Result<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").context("failed to ask for processor time")?;
     children_time(&stat).with_context(|| format!("/proc/self/stat reads {stat:?}"))

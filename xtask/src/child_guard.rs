@@ -22,7 +22,7 @@ kill -KILL "-$pid" "$pid" 2>/dev/null
 if [ -n "$1" ]; then rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }; fi
 "#;
 
-/// How often a wait looks again.
+/// The interval of polls in a wait.
 const POLL: Duration = Duration::from_millis(10);
 
 /// A running child, and its keeper. Dropping it kills the child.
@@ -205,7 +205,7 @@ mod tests {
         let mut guard = ChildGuard::spawn_with_folder(&mut sleeper(), Some(&doomed)).unwrap();
         assert_eq!(guard.try_wait().unwrap(), None);
 
-        // What the kernel does when the owner dies.
+        // The kernel does the same when the owner dies.
         drop(guard.keeper.stdin.take());
         let status = guard
             .wait_for(Duration::from_secs(10))

@@ -56,13 +56,13 @@ pub struct TestCluster {
 const ETCD: &str = "etcd";
 const APISERVER: &str = "kube-apiserver";
 
-/// How long a cluster may take to become ready; it takes 3 s on an idle machine.
+/// The time that a cluster may take to become ready; it takes 3 s on an idle machine.
 const READY_DEADLINE: Duration = Duration::from_secs(120);
 
-/// How long a server may take to end after SIGTERM, before SIGKILL.
+/// The time that a server may take to end after SIGTERM, before SIGKILL.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
-/// How often a start is tried again with other ports when another process took one in between.
+/// The number of starts in all, with other ports when another process took one in between.
 const PORT_ATTEMPTS: u32 = 3;
 
 // === impl TestCluster ===
@@ -261,7 +261,7 @@ impl TestCluster {
     }
 }
 
-/// What is needed to start the two servers and to know that they are ready.
+/// The parts to start the two servers with, and to know that they are ready.
 #[derive(Debug)]
 struct Servers {
     layout: ClusterLayout,

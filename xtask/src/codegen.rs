@@ -33,7 +33,7 @@ const GENERATORS: &[Generator] = &[
         path: "crates/api/src/crd.json",
         render: |_| crd::json(),
     },
-    // What is made of those above.
+    // Files that are made of those above.
     Generator {
         path: "manifests/overlays/control-plane/install.yaml",
         render: |workspace| overlays::install(workspace, "control-plane"),
@@ -88,7 +88,7 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-/// Whether all generated files are as they would be written; names those that are not.
+/// True if all generated files are as they would be written; names those that are not.
 pub(crate) fn check() -> Result<bool> {
     let stale = stale(paths::workspace(), GENERATORS)?;
     for (generator, _) in &stale {

@@ -20,7 +20,7 @@ pub(crate) fn show_and_run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command said, if it succeeded.
+/// The output of a command that succeeded.
 pub(crate) struct Output {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -53,7 +53,7 @@ pub fn cargo() -> Command {
     // Set by cargo for what it runs: the same toolchain, whatever is on the PATH.
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(crate::paths::workspace());
-    // What cargo says about this very package; build scripts that look at it would run again each time.
+    // Variables of cargo about this very package; build scripts that look at them would run again each time.
     let own = |name: &OsString| {
         let name = name.to_string_lossy();
         name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")

@@ -52,7 +52,7 @@ struct DocumentedRow {
     /// The files of its measures.
     measures: Vec<String>,
     tests: Vec<NamedTest>,
-    /// What is missing; empty for nothing.
+    /// The missing part; empty for nothing.
     open: String,
 }
 
@@ -82,12 +82,12 @@ fn read(workspace: &Path, file: &str) -> Result<String> {
     fs::read_to_string(workspace.join(file)).with_context(|| format!("failed to read {file}"))
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// What stands between backticks and is the path of a file.
+/// The texts between backticks that are paths of files.
 fn paths_in(cell: &str) -> Vec<String> {
     quoted(cell)
         .filter(|text| text.contains('/') || text.contains('.'))
@@ -185,7 +185,7 @@ impl Table {
         if self.has_measures && row.measures.is_empty() {
             bail!("{document}: the row of {id} names no measure");
         }
-        // What is not built yet has no test.
+        // A part that is not built yet has no test.
         if row.tests.is_empty() && (self.has_measures || row.open.is_empty()) {
             bail!("{document}: the row of {id} names no test");
         }
@@ -233,7 +233,7 @@ mod tests {
         folder
     }
 
-    /// What is said of the table when this is changed in its first row.
+    /// The complaint about the table when this is changed in its first row.
     fn complaint(table: &Table, usual: &str, (from, to): (&str, &str)) -> String {
         let workspace = workspace(table, &usual.replacen(from, to, 1), usual);
         format!("{:#}", table.check_in(workspace.path()).unwrap_err())

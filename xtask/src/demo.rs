@@ -17,9 +17,9 @@ use crate::commands::{cargo, elector, show_and_run};
 pub(crate) enum DemoKind {
     /// `elector dev`: everything in one process, which needs nothing but Rust.
     Embedded {
-        /// Whether it ends by itself.
+        /// True if it ends by itself.
         once: bool,
-        /// Whether it is told without colours.
+        /// True for an output without colours.
         plain: bool,
     },
     /// A real etcd and kube-apiserver, and a process for each participant.

@@ -19,11 +19,11 @@ use crate::fnv::Fnv;
 use crate::paths;
 use crate::progress::ProgressLine;
 
-/// What to do when there is no way to build: the same words wherever it matters.
+/// The advice when there is no way to build: the same words wherever it matters.
 pub(crate) const WITHOUT_GO: &str =
     "set KUBEBUILDER_ASSETS to a folder that holds etcd, kube-apiserver and kubectl";
 
-/// How one program is built.
+/// The build of one program.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     /// The name of the program, as the cache and the messages show it.
@@ -38,7 +38,7 @@ pub(crate) struct Recipe {
     pub(crate) tag: Option<&'static str>,
     /// The package to compile.
     pub(crate) package: String,
-    /// What the linker stamps into the program (`-X`), after `-s -w`.
+    /// The stamps of the linker in the program (`-X`), after `-s -w`.
     pub(crate) stamps: Vec<String>,
 }
 
@@ -232,7 +232,7 @@ fn version_in<'a>(go_mod: &'a str, dependency: &str) -> Option<&'a str> {
     })
 }
 
-/// Whether Go can build the module: it is there, and new enough.
+/// Checks that Go can build the module: it is there, and new enough.
 pub(crate) fn check_toolchain(module: &Path) -> Result<()> {
     // Naming the module makes Go compare itself with what go.mod asks for, without any download of modules.
     let output = Command::new("go")

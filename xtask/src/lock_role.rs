@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::yaml;
 
-/// What is said of the file, as comments at its head.
+/// The text about the file, as comments at its head.
 const HEAD: &str = "\
 # For an elector that runs with --namespace and has Roles in its namespaces instead of the ClusterRole of manifests/base.
 # Where LeaseCandidates are those of Kubernetes, it reads the lock of the controller that is built into kube-apiserver, to

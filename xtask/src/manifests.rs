@@ -156,7 +156,7 @@ pub fn check_rights(kubectl: &Path, kubeconfig: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether kubectl says that an object is as before.
+/// True if kubectl says that an object is as before.
 fn is_unchanged(line: &str) -> bool {
     // It replaces the selector of a budget by the same one each time.
     line.ends_with(" unchanged") || line == "poddisruptionbudget.policy/elector configured"

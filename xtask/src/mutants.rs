@@ -32,7 +32,7 @@ const TOOL: CargoTool = CargoTool {
 /// A crate whose mutants are played.
 struct MutatedCrate {
     package: &'static str,
-    /// How many of its mutants a usual sample has.
+    /// The number of its mutants in a usual sample.
     sample: usize,
     /// The packages whose tests a mutant meets that its own let pass.
     users: &'static [&'static str],
@@ -99,7 +99,7 @@ pub(crate) struct MutationRun {
     record: bool,
 }
 
-/// How long the tests of a mutant may take, in seconds: several times those of the largest crate.
+/// The time limit for the tests of a mutant, in seconds: several times that of the largest crate.
 const TIMEOUT: &str = "600";
 
 /// Plays them, and prints what became of them.

@@ -8,7 +8,7 @@ use crate::commands::{cargo, show_and_run};
 use crate::earlier_version;
 use crate::paths;
 
-/// What the names of its scenarios begin with.
+/// The prefix of the names of its scenarios.
 const SCENARIOS: &str = "overlay_";
 /// Where the table is recorded, from the root of the workspace.
 const DOCUMENT: &str = "docs/install.md";

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// How often a line is repeated where it cannot be rewritten in place (a CI log).
+/// The interval at which a line is repeated where it cannot be rewritten in place (a CI log).
 const QUIET_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A long piece of work that is under way.

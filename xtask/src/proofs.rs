@@ -42,7 +42,7 @@ impl Proof {
         }
     }
 
-    /// What it is always told.
+    /// The flags that it always gets.
     const fn flags(self) -> &'static [&'static str] {
         match self {
             Self::Model | Self::Sim => &[],

@@ -26,7 +26,7 @@ use crate::test::count::TestCount;
 use crate::test::lanes::{ProgramResult, ProgramRun};
 use crate::test::program::TestProgram;
 
-/// What is to be tested.
+/// The extent of a test run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// It is a failure if there is no kube-apiserver.
@@ -43,9 +43,9 @@ pub(crate) struct Wanted {
     pub(crate) timeout: Duration,
 }
 
-/// What the real suite needs beyond a kube-apiserver.
+/// The needs of the real suite beyond a kube-apiserver.
 struct Prepared {
-    /// What the embedded API server is tried with too.
+    /// The kubectl that the embedded API server is tried with too.
     kubectl: PathBuf,
     /// Why there is no client-go candidate or kube-scheduler, if so.
     without_interop: Option<String>,

@@ -16,7 +16,7 @@ use crate::store::ObjectFields;
 /// The most that a body may hold, in bytes.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 
-/// How much of a body that cannot be read an error repeats, in bytes.
+/// The part of an unreadable body that an error repeats, in bytes.
 const SHOWN: usize = 30;
 
 /// Reads the object of a create or an update, as it is to be stored.

@@ -25,7 +25,7 @@ enum Shows {
     /// When an event was first and last seen.
     FirstSeen,
     LastSeen,
-    /// How often it was seen.
+    /// The number of its occurrences.
     Count,
     /// The component that reports it.
     Reporter,
@@ -241,7 +241,7 @@ fn text<'a>(fields: &'a ObjectFields, path: &[&str]) -> &'a str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// How long ago, `<unknown>` where the object does not say.
+/// The age of a time, `<unknown>` where the object has none.
 fn ago(time: &str, now: Timestamp) -> String {
     match time.parse::<Timestamp>() {
         Ok(time) => age(now.as_second() - time.as_second()),

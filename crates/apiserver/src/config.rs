@@ -1,4 +1,4 @@
-//! What kind of API server to play.
+//! The kind of API server to play.
 
 use std::collections::BTreeMap;
 
@@ -20,24 +20,24 @@ pub struct Config {
     pub gate: bool,
     /// Which LeaseCandidates of `coordination.k8s.io` are served. Default: v1beta1.
     pub native: NativeCandidates,
-    /// Whether `leasecandidates.elector.dev/v1alpha1` is served, as if its CRD were installed. Default: false.
+    /// True if `leasecandidates.elector.dev/v1alpha1` is served, as if its CRD were installed. Default: false.
     pub custom_candidates: bool,
     /// The minor version of Kubernetes 1 that it claims to be, and whose warnings it gives. Default: 36.
     pub minor: u32,
-    /// Whether a namespace comes into being with its first object, as the admission plugin NamespaceAutoProvision
+    /// True if a namespace comes into being with its first object, as the admission plugin NamespaceAutoProvision
     /// has it. Default: false; `default`, `kube-system`, `kube-public` and `kube-node-lease` exist.
     pub auto_namespaces: bool,
     /// Bearer tokens, and the user of each. With none, any token and no token will do. Default: none.
     pub tokens: BTreeMap<String, String>,
-    /// Whether a request without a token is served when there are tokens. Default: true.
+    /// True if a request without a token is served when there are tokens. Default: true.
     pub anonymous: bool,
-    /// How many events of each resource can be watched from behind; what is older answers 410. Default: 10 000.
+    /// The number of events of each resource that can be watched from behind; older ones answer 410. Default: 10 000.
     pub history: usize,
-    /// How many events may wait for one watcher before it is cut off. Default: 1 000.
+    /// The number of events that may wait for one watcher before it is cut off. Default: 1 000.
     pub watch_queue: usize,
-    /// What uids and generated names are drawn from; one seed, one sequence. Default: 0.
+    /// The seed of uids and generated names; one seed, one sequence. Default: 0.
     pub seed: u64,
-    /// What creation and deletion times, and the ages in tables, are read from. Default: the machine's clock.
+    /// The source of creation and deletion times, and of the ages in tables. Default: the machine's clock.
     pub clock: WallClock,
 }
 
@@ -80,7 +80,7 @@ impl Default for Config {
 // === impl NativeCandidates ===
 
 impl NativeCandidates {
-    /// Whether this version is served.
+    /// True if this version is served.
     pub(crate) fn serves(self, version: &str) -> bool {
         match self {
             Self::Absent => false,

@@ -1,4 +1,4 @@
-//! What is done to the server from outside of its API: the store read and written past every rule, put back, compacted,
+//! Operations on the server from outside of its API: the store read and written past every rule, put back, compacted,
 //! and other LeaseCandidates served.
 
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::store::{Backup, ChangeKind, ObjectKey, StoreState};
 pub struct ObjectChange {
     /// The resource as `plural.group`.
     pub resource: String,
-    /// What happened to the object.
+    /// The kind of the change.
     pub kind: ChangeKind,
     /// The object after the change, or as it last was. The fields `apiVersion` and `kind` are missing.
     pub object: Value,
@@ -36,7 +36,7 @@ impl ApiServer {
         self.inner.store.with(StoreState::compact);
     }
 
-    /// What the store holds now, to be [restored](Self::restore) later.
+    /// The present contents of the store, to be [restored](Self::restore) later.
     #[must_use]
     pub fn backup(&self) -> Backup {
         self.inner.store.with(|state| state.backup())
@@ -65,7 +65,7 @@ impl ApiServer {
         self.inner.store.with(|state| state.restore(backup));
     }
 
-    /// How many watches are open.
+    /// The number of open watches.
     #[must_use]
     pub fn watches(&self) -> usize {
         self.inner.store.with(|state| {

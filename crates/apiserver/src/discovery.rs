@@ -1,4 +1,4 @@
-//! What the server says of itself: its version, its groups, its resources.
+//! Documents about the server: its version, its groups, its resources.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -17,7 +17,7 @@ pub(crate) struct Failure {
     message: String,
     /// Absent and empty are two things.
     details: Option<Map<String, Value>>,
-    /// How a list can go on that has become too old.
+    /// The token to continue a list that has become too old.
     resume: Option<String>,
 }
 
@@ -316,7 +316,7 @@ impl Failure {
     }
 }
 
-/// What the scheme of a real server says of a kind that it does not know.
+/// The error of a real server's scheme about a kind that it does not know.
 pub(crate) fn not_registered(kind: &str, version: &str) -> String {
     format!(
         "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""

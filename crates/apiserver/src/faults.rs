@@ -74,8 +74,8 @@ impl Switches {
         self.change(|link| link.partitioned = cut);
     }
 
-    /// Whether its watches hear nothing, while requests get through. What they missed comes when this ends, unless it
-    /// is more than a watcher's queue holds.
+    /// Silences its watches, or no longer; requests get through. The missed events come when this ends, unless they are
+    /// more than a watcher's queue holds.
     pub fn freeze_watches(&self, frozen: bool) {
         self.change(|link| {
             link.silent = frozen;

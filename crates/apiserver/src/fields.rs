@@ -30,7 +30,7 @@ const fn kept(name: &'static str, tag: u32, kind: Type, about: &'static str) -> 
     }
 }
 
-/// What is found in every object: which API it is of.
+/// A field of every object: the API that it is of.
 const API_VERSION: Field = field(
     "apiVersion",
     0,

@@ -21,7 +21,7 @@ pub(crate) struct GoTime {
     micros: i64,
 }
 
-/// What is left of a text, and what it was.
+/// The rest of a text, and the whole of it.
 struct TimeParser<'a> {
     whole: &'a str,
     rest: &'a str,

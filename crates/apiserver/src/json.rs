@@ -28,7 +28,7 @@ impl Node {
         serde_json::from_slice(bytes).map_err(|error| SyntaxError::of(&error, bytes))
     }
 
-    /// What Go calls this kind of value in its errors.
+    /// The name of this kind of value in errors of Go.
     pub(crate) fn go_name(&self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -25,21 +25,21 @@ pub(crate) struct Kind {
     pub(crate) singular: &'static str,
     pub(crate) short_names: &'static [&'static str],
     pub(crate) namespaced: bool,
-    /// Whether PUT makes what is not there.
+    /// True if PUT makes an absent object.
     pub(crate) put_creates: bool,
-    /// Whether PUT needs no resourceVersion.
+    /// True if PUT needs no resourceVersion.
     pub(crate) blind_updates: bool,
-    /// Whether it plays a custom resource.
+    /// True if it plays a custom resource.
     pub(crate) custom: bool,
     /// Since which and until which minor version of Kubernetes it is deprecated.
     pub(crate) deprecated: Option<(u32, u32)>,
-    /// What the API server publishes as the hash of its storage version.
+    /// The hash of its storage version, as the API server publishes it.
     pub(crate) storage_hash: &'static str,
     pub(crate) bucket: Bucket,
     pub(crate) schema: &'static Struct,
 }
 
-/// What is the same for all of them.
+/// The values that most of them share.
 const BASE: Kind = Kind {
     group: "",
     version: "v1",
@@ -204,7 +204,7 @@ impl Kind {
         }
     }
 
-    /// What is said with each answer of a deprecated version.
+    /// The warning with each answer of a deprecated version.
     pub(crate) fn deprecation(&self, minor: u32) -> Option<String> {
         let (since, until) = self.deprecated.filter(|(since, _)| minor >= *since)?;
         let (version, kind) = (self.api_version(), self.kind);

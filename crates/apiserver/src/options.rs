@@ -14,7 +14,7 @@ use crate::query::Query;
 
 pub(crate) use list::ListOptions;
 
-/// What to do with unknown fields.
+/// The treatment of unknown fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -171,7 +171,7 @@ pub(crate) fn revision(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("resourceVersion: Invalid value: {text:?}: {syntax}"))
 }
 
-/// Whether a dry run is asked for.
+/// True if a dry run is asked for.
 fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<FieldError>) -> bool {
     let values: Vec<_> = values.filter(|value| !value.is_empty()).collect();
     if values.iter().any(|value| *value != "All") {

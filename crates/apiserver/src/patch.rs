@@ -47,7 +47,7 @@ impl<'a> Patch<'a> {
         Ok(Self { form, body })
     }
 
-    /// What it makes of an object, as it is to be stored.
+    /// Its result on an object, as it is to be stored.
     pub(crate) fn apply(
         &self,
         kind: &Kind,

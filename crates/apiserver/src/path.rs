@@ -1,9 +1,9 @@
-//! What a path names.
+//! The meaning of a path.
 
 use crate::kind::Kind;
 use crate::query::percent_decode;
 
-/// What a request is about.
+/// The subject of a request.
 #[derive(Debug)]
 pub(crate) enum Route {
     /// Objects of a kind.

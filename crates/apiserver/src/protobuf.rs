@@ -13,7 +13,7 @@ pub(crate) struct UnreadableProtobuf;
 /// The media type.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body begins with.
+/// The first bytes of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// A value on the wire.
@@ -24,7 +24,7 @@ enum Wire<'a> {
     Fixed,
 }
 
-/// What is left of a message.
+/// The rest of a message.
 struct ProtobufReader<'a>(&'a [u8]);
 
 /// Reads an object in its envelope: kind and version, then the fields by the schema.

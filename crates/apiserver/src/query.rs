@@ -63,7 +63,7 @@ impl Query {
     }
 }
 
-/// What a path or a form encodes, taken apart: `%2F` is a slash, in forms `+` is a blank.
+/// The decoded text of a path or a form: `%2F` is a slash, in forms `+` is a blank.
 pub(crate) fn percent_decode(text: &str, plus_is_blank: bool) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

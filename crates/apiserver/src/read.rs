@@ -31,7 +31,7 @@ struct Resume {
     from: ObjectKey,
 }
 
-/// How long a read waits for a revision of the future.
+/// The wait of a read for a revision of the future.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Reads one object. `cache` is the revision of the client's cache, if that lags behind.
@@ -145,7 +145,7 @@ impl Page {
         options: &ListOptions,
     ) -> Self {
         let selector = &options.selector;
-        // What the cache answers is never cut into pages.
+        // Answers of the cache are never cut into pages.
         let cached = options.resource_version.as_deref() == Some("0") && options.resume.is_none();
         let limit = if options.limit == 0 || cached {
             usize::MAX
@@ -156,7 +156,7 @@ impl Page {
             .by_ref()
             .filter(|object| selector.matches(object.fields()));
         let page: Vec<_> = wanted.take(limit).cloned().collect();
-        // Whether any of the rest is selected is not looked at: the next page may be empty.
+        // The selector is not applied to the rest: the next page may be empty.
         let rest = objects.count();
         let more = page.last().filter(|_| rest > 0);
         let resume = more.map(|last| {

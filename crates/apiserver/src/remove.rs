@@ -10,7 +10,7 @@ use crate::selector::Selector;
 use crate::store::{ObjectFields, ObjectKey, Stored};
 use crate::write::{Transaction, meta};
 
-/// What a delete answers.
+/// The answer to a delete.
 #[derive(Debug)]
 pub(crate) enum Removed {
     /// It is gone: a `Status`.
@@ -83,7 +83,7 @@ impl Transaction<'_> {
             .collect();
         for object in &objects {
             let ObjectKey { namespace, name } = object.key();
-            // What is there cannot be missing, and there are no preconditions.
+            // These objects cannot be missing, and there are no preconditions.
             let _ = self.delete(namespace, name, &DeleteOptions::default());
         }
         objects

@@ -1,4 +1,4 @@
-//! How objects are shown: whole, as rows, or by their metadata, in the version that was asked for.
+//! The form of objects in answers: whole, as rows, or by their metadata, in the version that was asked for.
 
 use axum::body::Bytes;
 use serde_json::{Value, json};
@@ -12,12 +12,12 @@ use crate::query::Query;
 use crate::reply::{ReplyForm, encode, headed};
 use crate::store::{ObjectFields, Stored};
 
-/// What a client gets to see.
+/// The view of one client.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectRenderer {
     pub(crate) kind: &'static Kind,
     pub(crate) form: ReplyForm,
-    /// What a table's rows carry: `Metadata`, `Object` or `None`.
+    /// The contents of a table's rows: `Metadata`, `Object` or `None`.
     include: String,
     clock: WallClock,
 }
@@ -86,7 +86,7 @@ impl ObjectRenderer {
     /// One line of a watch. The first table of a stream explains its columns.
     pub(crate) fn frame(&self, happened: &str, object: &Stored, first: bool) -> Bytes {
         let object = match self.form {
-            // What most watchers see, encoded once for all of them.
+            // The form for most watchers, encoded once for all of them.
             ReplyForm::Whole if self.is_common() => {
                 object.encoded(|object| encode(&self.whole(object.fields())))
             }

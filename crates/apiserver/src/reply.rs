@@ -21,7 +21,7 @@ pub(crate) enum ReplyForm {
     Discovery,
 }
 
-/// What is said beside an answer.
+/// The warnings beside an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Warnings(pub(crate) Vec<String>);
 
@@ -129,7 +129,7 @@ pub(crate) fn stream(body: Body) -> HttpReply {
 
 /// A value as JSON text.
 pub(crate) fn encode(value: &impl Serialize) -> Bytes {
-    // What is encoded here has text keys and finite numbers, so this cannot fail.
+    // Values that are encoded here have text keys and finite numbers, so this cannot fail.
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 

@@ -1,4 +1,4 @@
-//! What each kind demands of its objects, and what the server adds to them.
+//! The rules of each kind for its objects, and the server's additions to them.
 
 mod event;
 
@@ -75,7 +75,7 @@ pub(crate) fn prepare_update(
     }
 }
 
-/// What is wrong with a new object.
+/// The errors of a new object.
 pub(crate) fn create_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> {
     let errors = match kind.bucket {
         Bucket::Leases => {
@@ -113,7 +113,7 @@ pub(crate) fn create_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> 
     in_the_order_of_go(new, errors)
 }
 
-/// What is wrong with an update. The API server checks the metadata twice, and says so twice.
+/// The errors of an update. The API server checks the metadata twice, and says so twice.
 pub(crate) fn update_errors(
     kind: &Kind,
     new: &ObjectFields,
@@ -161,7 +161,7 @@ pub(crate) fn update_errors(
     metadata
 }
 
-/// What is wrong with the names of finalizers.
+/// The errors in the names of finalizers.
 fn finalizer_errors(new: &ObjectFields) -> Vec<FieldError> {
     let finalizers = new["metadata"]["finalizers"].as_array();
     let names = finalizers.into_iter().flatten().filter_map(Value::as_str);

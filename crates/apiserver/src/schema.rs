@@ -26,9 +26,9 @@ pub(crate) struct Field {
     /// Its number in protocol buffers.
     pub(crate) tag: u32,
     pub(crate) kind: Type,
-    /// Whether an empty value is written all the same.
+    /// True if an empty value is written all the same.
     pub(crate) keep: bool,
-    /// What OpenAPI says of it.
+    /// Its description in OpenAPI.
     pub(crate) about: &'static str,
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum Type {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Decoded {
     pub(crate) fields: Map<String, Value>,
-    /// What strict decoding objects to: `unknown field "spec.x"`.
+    /// The objections of strict decoding: `unknown field "spec.x"`.
     pub(crate) objections: Vec<String>,
 }
 
@@ -243,7 +243,7 @@ impl Struct {
 // === impl Field ===
 
 impl Field {
-    /// What Go calls its type in errors.
+    /// The name of its type in errors of Go.
     fn go_type(&self) -> String {
         match (self.name, self.kind) {
             ("uid", _) => "types.UID".to_owned(),
@@ -257,7 +257,7 @@ impl Field {
 // === impl Type ===
 
 impl Type {
-    /// What Go calls it in its errors.
+    /// Its name in errors of Go.
     fn go_name(self) -> String {
         match self {
             Self::Text | Self::OptionalText | Self::Time(_) => "string".to_owned(),
@@ -279,7 +279,7 @@ impl Type {
         )
     }
 
-    /// What a field that is always written has when nothing was given.
+    /// The value of a field that is always written, where none was given.
     fn zero(self) -> Value {
         match self {
             Self::Struct(inner) => {

@@ -30,12 +30,12 @@ struct FieldComparison {
 // === impl Selector ===
 
 impl Selector {
-    /// Whether it wants everything.
+    /// True if it selects everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.0.is_empty()
     }
 
-    /// Whether it wants this object.
+    /// True if it selects this object.
     pub(crate) fn matches(&self, object: &Map<String, Value>) -> bool {
         self.labels.matches(&object["metadata"]["labels"]) && self.fields.matches(object)
     }

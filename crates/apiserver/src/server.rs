@@ -40,7 +40,7 @@ pub struct ApiServer {
     pub(crate) inner: Arc<ServerParts>,
 }
 
-/// What all clones share.
+/// The parts that all clones share.
 pub(crate) struct ServerParts {
     pub(crate) config: Config,
     pub(crate) served: Served,
@@ -259,7 +259,7 @@ fn take_prefix(parts: &mut Parts) -> Option<String> {
     Some(name)
 }
 
-/// What a request asks for, as the rules of faults see it.
+/// The summary of a request, as the rules of faults see it.
 fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> RequestSummary<'a> {
     let Route::Resource(target) = route else {
         return RequestSummary {

@@ -31,18 +31,18 @@ pub(crate) struct ObjectStore {
     revision: watch::Sender<u64>,
 }
 
-/// What the lock guards.
+/// The state behind the lock.
 #[derive(Debug)]
 pub(crate) struct StoreState {
     revision: u64,
     tables: [ObjectTable; Bucket::ALL.len()],
     /// The source of uids and name endings.
     names: StdRng,
-    /// How often an older version was put in its place.
+    /// The number of restores of an older version.
     restores: u64,
 }
 
-/// What the store held at a revision, to be put back later ([`ApiServer::restore`](crate::ApiServer::restore)).
+/// The contents of the store at a revision, to be put back later ([`ApiServer::restore`](crate::ApiServer::restore)).
 #[derive(Clone, Debug)]
 pub struct Backup {
     revision: u64,
@@ -154,7 +154,7 @@ impl StoreState {
         }
     }
 
-    /// What it holds.
+    /// A copy of its contents.
     pub(crate) fn backup(&self) -> Backup {
         Backup {
             revision: self.revision,
@@ -171,7 +171,7 @@ impl StoreState {
         }
     }
 
-    /// How often an older version was put in its place.
+    /// The number of restores of an older version.
     pub(crate) fn restores(&self) -> u64 {
         self.restores
     }

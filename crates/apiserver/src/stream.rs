@@ -29,15 +29,15 @@ pub(crate) struct WatchStream {
     since: u64,
     deadline: Instant,
     bookmark: Option<Instant>,
-    /// Whether the stream's first table has been sent.
+    /// True once the stream's first table has been sent.
     explained: bool,
     link: LinkObserver,
-    /// How often watches had been closed when this one began.
+    /// The number of closures of watches when this one began.
     closed: u64,
     ended: bool,
 }
 
-/// What is still to be told before what the channel has.
+/// An item to be sent before those in the channel.
 enum Pending {
     Object(Arc<Stored>),
     Event(Arc<Event>),
@@ -51,14 +51,14 @@ struct Following {
     bucket: Bucket,
     scope: Scope,
     id: u64,
-    /// How often the store had been restored when it began.
+    /// The number of restores of the store when it began.
     restores: u64,
 }
 
-/// How long a watch lasts that asks for no time; the API server takes 30 to 60 minutes.
+/// The duration of a watch that asks for none; the API server takes 30 to 60 minutes.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
-/// How often bookmarks are sent, and how long before the end the last one.
+/// The interval of bookmarks, and the time of the last one before the end.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
@@ -136,7 +136,7 @@ impl WatchStream {
                 && self.pending.is_empty()
                 && !self.following.server.served.serves(self.view.kind)
             {
-                // What happened to the objects when their kind went is told before the end.
+                // The changes of the objects when their kind went are sent before the end.
                 match self.events.try_recv() {
                     Ok(event) => {
                         self.pending.push_back(Pending::Event(event));
@@ -145,7 +145,7 @@ impl WatchStream {
                     Err(_) => return None,
                 }
             }
-            // What waits is told in the order in which it came, so nothing is taken in meanwhile.
+            // Pending items are sent in the order in which they came, so nothing is taken in meanwhile.
             let held = silent || !self.pending.is_empty();
             let due = self.pending_due(&link).filter(|_| !silent);
             let bookmark = self.bookmark.filter(|_| !held && link.cache.is_none());
@@ -168,7 +168,7 @@ impl WatchStream {
         None
     }
 
-    /// What was pending and may be told, if it makes a frame.
+    /// The next pending frame that may be sent, if any.
     fn pending_frame(&mut self, link: &Link) -> Option<Bytes> {
         while let Some(pending) = self.pending.pop_front() {
             if let Pending::Event(event) = &pending
@@ -199,7 +199,7 @@ impl WatchStream {
         }
     }
 
-    /// What an event is to this watch: an object may enter and leave the selection.
+    /// The frame of an event for this watch: an object may enter and leave the selection.
     fn event_frame(&mut self, event: &Event) -> Option<Bytes> {
         if event.revision() <= self.since {
             return None;
@@ -264,7 +264,7 @@ impl WatchStream {
 // === impl Following ===
 
 impl Following {
-    /// Whether the store has been restored since it began.
+    /// True if the store has been restored since it began.
     fn restored(&self) -> bool {
         self.server.store.with(|state| state.restores()) != self.restores
     }
@@ -279,7 +279,7 @@ impl Drop for Following {
     }
 }
 
-/// What a watch begins with.
+/// The first items of a watch.
 fn backlog(
     state: &StoreState,
     bucket: Bucket,

@@ -27,10 +27,10 @@ pub struct InProcess {
     client: HeaderValue,
 }
 
-/// How long connections may take to end after the listener has ended.
+/// The time for connections to end after the listener has ended.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long to wait when no more connections can be accepted, for want of file descriptors for one.
+/// The pause when no more connections can be accepted, for want of file descriptors for one.
 const PAUSE: Duration = Duration::from_millis(50);
 
 // === impl ApiServer ===

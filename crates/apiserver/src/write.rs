@@ -12,7 +12,7 @@ use crate::store::{ObjectFields, ObjectKey, StoreState, Stored, metadata_text};
 
 use elector_api::FieldError;
 
-/// What a write answers.
+/// The answer to a write.
 #[derive(Debug)]
 pub(crate) struct WrittenObject {
     pub(crate) code: StatusCode,
@@ -28,7 +28,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) dry_run: bool,
 }
 
-/// How an update came about; the two differ in how they treat a uid.
+/// The origin of an update; the two differ in their treatment of a uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
     Put,
@@ -183,7 +183,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Whether the namespace exists and takes objects; makes it where that is so configured.
+    /// Checks that the namespace exists and takes objects; makes it where that is so configured.
     fn admit(&mut self, namespace: &str) -> Result<(), Failure> {
         if !self.kind.namespaced {
             return Ok(());

@@ -11,7 +11,7 @@ use elector_protocol::{
 
 use crate::time::wall;
 
-/// How server and candidates behave from now on.
+/// The behaviour of server and candidates from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Conditions {
     /// Every write fails.
@@ -30,9 +30,9 @@ struct Continuation<'a> {
     settings: &'a Settings,
 }
 
-/// How long a request or a watch event takes.
+/// The time of a request or a watch event.
 const HOP: Duration = Duration::from_millis(2);
-/// How long it is watched for storms.
+/// The time for which it is watched for storms.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Checks every continuation of an election.
@@ -113,7 +113,7 @@ impl Continuation<'_> {
         self.election.step(self.now, wall(), self.settings)
     }
 
-    /// Whether a candidate that accepted holds the lease, and is content with that.
+    /// True if a candidate that accepted holds the lease, and is content with that.
     fn is_led(&self) -> bool {
         let Some(lease) = self.election.lease() else {
             return false;
@@ -126,7 +126,7 @@ impl Continuation<'_> {
             && matches!(self.step().reason, Reason::HolderIsBest(_))
     }
 
-    /// Whether a candidate that acks could lead.
+    /// True if a candidate that acks could lead.
     fn should_be_led(&self, decision: &Decision) -> bool {
         let ours = !matches!(
             decision.reason,

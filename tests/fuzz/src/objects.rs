@@ -97,7 +97,7 @@ impl ElectorDriver {
         }
     }
 
-    /// What a list without the lease or the candidate says of them.
+    /// Takes in a list: an object that it lacks is gone.
     fn list_leases(&mut self, leases: Vec<Lease>) {
         let listed: Vec<_> = leases.iter().map(Lease::key).collect();
         for (key, tracked) in &mut self.elections {

@@ -52,7 +52,7 @@ pub(crate) fn documents(bytes: &[u8]) -> Vec<ScriptDocument> {
     documents
 }
 
-/// How long an order to wait is about: a Go duration, or milliseconds.
+/// The duration of an order to wait: a Go duration, or milliseconds.
 pub(crate) fn duration(value: &Value) -> Duration {
     let duration = match value {
         Value::String(text) => parse_duration(text).unwrap_or_default(),

@@ -115,7 +115,7 @@ pub(crate) fn identity(text: &str) -> Identity {
     Identity::new(text).unwrap_or_else(|| unreachable!("the driver's own names are not empty"))
 }
 
-/// Whether a Lease can have that name, wherever it is.
+/// True if a Lease can have that name, wherever it is.
 fn can_exist(key: &LeaseKey) -> bool {
     let errors = validate_lease(&Lease::named(key));
     errors.iter().all(|error| error.field != "metadata.name")

@@ -93,18 +93,18 @@ pub(crate) struct RunSize {
     pub(crate) candidates: u32,
     pub(crate) namespaces: u32,
     pub(crate) connections: u32,
-    /// How many leases get their candidates in a second, at most.
+    /// The number of leases that get their candidates in a second, at most.
     pub(crate) rate: Option<u32>,
     pub(crate) timing: CandidateTiming,
 }
 
-/// How many requests of the candidates are under way by default.
+/// The number of requests of the candidates under way by default.
 const CONNECTIONS: u32 = 32;
-/// How many candidates a namespace gets by default; the elector keeps 30 000 or 16 MiB of one.
+/// The number of candidates of a namespace by default; the elector keeps 30 000 or 16 MiB of one.
 const NAMESPACE_CANDIDATES: u32 = 20_000;
-/// How many candidates of one namespace an elector keeps, as `docs/bounds.md` has it.
+/// The number of candidates of one namespace that an elector keeps, as `docs/bounds.md` has it.
 const MOST_CANDIDATES: u32 = 30_000;
-/// How often all leases together are renewed by default, per second.
+/// The renewals of all leases together by default, per second.
 const RENEWALS: u32 = 100;
 /// The bounds of the lease duration.
 const DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(3600));
@@ -112,7 +112,7 @@ const DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from
 // === impl ScaleArgs ===
 
 impl ScaleArgs {
-    /// What is to be measured.
+    /// The sizes to be measured.
     pub(crate) fn sizes(&self) -> Result<Vec<RunSize>> {
         self.leases
             .iter()
@@ -210,7 +210,7 @@ impl RunSize {
         })
     }
 
-    /// How many candidates all leases have together.
+    /// The number of candidates of all leases together.
     pub(crate) fn all_candidates(&self) -> u32 {
         self.leases * self.candidates
     }

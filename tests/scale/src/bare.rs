@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::args::RunSize;
 use crate::follower::{accept, candidate, lease_key, snapshot};
 
-/// How long the writes took.
+/// The durations of the writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BareTimes {
     /// The creation of all LeaseCandidates.

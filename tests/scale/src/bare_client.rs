@@ -28,7 +28,7 @@ use crate::args::RunSize;
 use crate::bare::{for_each, register};
 use crate::follower::{accept, lease_key, lease_number, snapshot};
 
-/// What it took of the processor.
+/// Its use of the processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BareClientTimes {
     pub(crate) processor: Duration,
@@ -39,11 +39,11 @@ pub(crate) struct BareClientTimes {
 /// The prefix of the namespaces that are used.
 pub(crate) const PREFIX: &str = "client";
 
-/// How many requests are under way at the same time, as of an elector by default.
+/// The number of requests under way at the same time, as of an elector by default.
 const AT_ONCE: usize = 16;
-/// How long the watches last: longer than the elections, for a watch that ends is not begun again.
+/// The duration of the watches: longer than the elections, for a watch that ends is not begun again.
 const WATCH_SECONDS: u32 = 6 * 60 * 60;
-/// How many Leases may wait for their accepts.
+/// The number of Leases that may wait for their accepts.
 const GRANTED: usize = 1024;
 
 /// Watches LeaseCandidates and Leases by kube and k8s-openapi on a thread of its own, creates and grants a Lease when the

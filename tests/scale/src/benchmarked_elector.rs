@@ -19,7 +19,7 @@ pub(crate) struct BenchmarkedElector {
     metrics: SocketAddr,
 }
 
-/// What an elector has used up to some moment.
+/// The resources used by an elector up to some moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResourceUsage {
     /// utime and stime of all its threads, seconds.
@@ -36,7 +36,7 @@ pub(crate) struct ResourceUsage {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ScrapedFigures(String);
 
-/// How long an elector may take to list.
+/// The time that an elector has to list.
 const LISTS: Duration = Duration::from_secs(60);
 
 // === impl BenchmarkedElector ===
@@ -81,7 +81,7 @@ impl BenchmarkedElector {
         Ok(elector)
     }
 
-    /// What it has used so far.
+    /// The resources used so far.
     pub(crate) fn usage(&self) -> Result<ResourceUsage> {
         let folder = format!("/proc/{}", self.process.id());
         let read = |name: &str| {
@@ -157,7 +157,7 @@ fn free_port() -> Result<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-/// Whether the answer was 200, and its body.
+/// True if the answer was 200, and its body.
 async fn http_get(address: SocketAddr, path: &str) -> Result<(bool, String)> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

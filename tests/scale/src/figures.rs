@@ -1,4 +1,4 @@
-//! What one measurement came to.
+//! The results of one measurement.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::fleet::{ElectionTimes, FleetCounts};
 /// The figures of one measurement: what was counted and timed, and what follows from it. Times are seconds, memory is bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScaleFigures {
-    /// What served the API.
+    /// The server of the API.
     pub server: String,
-    /// How many leases.
+    /// The number of leases.
     pub leases: u32,
-    /// How many candidates of each.
+    /// The number of candidates of each.
     pub candidates: u32,
     /// Over how many namespaces.
     pub namespaces: u32,
@@ -25,13 +25,13 @@ pub struct ScaleFigures {
     pub lease_duration: u64,
     /// The renew interval of all, seconds.
     pub renew_interval: f64,
-    /// How many requests of candidates were under way at the same time.
+    /// The number of requests of candidates under way at the same time.
     pub connections: u32,
-    /// How many leases got their candidates in a second, at most.
+    /// The number of leases that got their candidates in a second, at most.
     pub rate: Option<u32>,
-    /// How many connections the elector had open at the end of the elections.
+    /// The number of open connections of the elector at the end of the elections.
     pub elector_connections: u32,
-    /// How many leases came to be led.
+    /// The number of leases that came to be led.
     pub leases_led: u32,
     /// From the first registration until the last one was answered, in the same run.
     pub registered: Option<f64>,
@@ -79,10 +79,10 @@ pub struct Resident {
     pub per_lease: f64,
 }
 
-/// What happened in a time, and what it cost the elector.
+/// The events and requests in a time, and their cost for the elector.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// How long it was, seconds.
+    /// Its duration, seconds.
     pub seconds: f64,
     /// Processor time of the elector, seconds.
     pub processor: f64,
@@ -96,7 +96,7 @@ pub struct Phase {
     pub by_kind: Vec<(String, u64)>,
     /// Watches of the elector that had to list again.
     pub watch_restarts: u64,
-    /// What the candidates counted.
+    /// The counts of the candidates.
     pub fleet: FleetCounts,
 }
 
@@ -107,14 +107,14 @@ pub struct BareClient {
     pub processor: f64,
     /// Processor time for each event and response, microseconds.
     pub per_event: f64,
-    /// How much more the elector took for each.
+    /// The elector's time for each, divided by this.
     pub ratio: f64,
 }
 
 /// The same writes without an election.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BareWrites {
-    /// How many connections wrote: those of the candidates and those of the elector.
+    /// The number of connections that wrote: those of the candidates and those of the elector.
     pub connections: u32,
     /// The creation of all LeaseCandidates, seconds.
     pub registrations: f64,
@@ -122,7 +122,7 @@ pub struct BareWrites {
     pub leases: f64,
     /// Both together.
     pub total: f64,
-    /// How much longer the elections took.
+    /// The time of the elections, divided by this.
     pub ratio: f64,
 }
 
@@ -298,7 +298,7 @@ impl ScaleFigures {
         }
     }
 
-    /// Whether all leases came to be led.
+    /// True if all leases came to be led.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.leases_led == self.leases

@@ -7,7 +7,7 @@
 //!                                registrations, lease by lease ────────────────┘
 //! ```
 //!
-//! What a candidate writes is what `elector-candidate` does; it has no watches of its own, no work and no belief. The
+//! A candidate writes as `elector-candidate` does; it has no watches of its own, no work and no belief. The
 //! events that are counted here are those that the elector gets: both watch everything.
 
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ pub(crate) struct Fleet {
     lease_watch: Watch<Lease>,
     candidate_watch: Watch<LeaseCandidate>,
     leases: Vec<LeaseProgress>,
-    /// What is to be written, the most urgent first: nothing waits behind a registration.
+    /// The requests to be sent, the most urgent first: nothing waits behind a registration.
     urgent: VecDeque<Request>,
     /// The next candidate to register.
     next: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Fleet {
     registered_all: Option<Duration>,
 }
 
-/// What came in and what went out.
+/// The events received and the writes sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FleetCounts {
     /// Events of Leases.
@@ -72,7 +72,7 @@ pub struct FleetCounts {
     pub further_terms: u64,
 }
 
-/// How far a lease has come.
+/// The progress of a lease.
 #[derive(Debug, Default)]
 struct LeaseProgress {
     /// When the registration of its first candidate was sent.
@@ -83,9 +83,9 @@ struct LeaseProgress {
     led: Option<Instant>,
     /// The newest revision, while it is led.
     held: Option<Lease>,
-    /// Whether a write of the holder waits or is under way.
+    /// True while a write of the holder waits or is under way.
     writing: bool,
-    /// Whether the next renewal has its time.
+    /// True once the next renewal has its time.
     scheduled: bool,
 }
 
@@ -96,24 +96,24 @@ enum Request {
     Hold(u32, Box<Lease>, HolderWrite),
 }
 
-/// What the holder of a lease writes.
+/// A write of the holder of a lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HolderWrite {
     Accept,
     Renew,
 }
 
-/// How a write ended.
+/// The outcome of a write.
 enum Response {
     Registered(u32, WriteOutcome<LeaseCandidate>),
     Acked(WriteOutcome<LeaseCandidate>),
     Held(u32, Box<Lease>, HolderWrite, WriteOutcome<Lease>),
 }
 
-/// How the elections went.
+/// The times of the elections.
 #[derive(Clone, Debug)]
 pub(crate) struct ElectionTimes {
-    /// How many leases are led.
+    /// The number of leases that are led.
     pub(crate) leases_led: u32,
     /// From the first registration until the last one was answered.
     pub(crate) registered: Option<Duration>,
@@ -127,9 +127,9 @@ pub(crate) struct ElectionTimes {
 
 /// The prefix of the namespaces.
 pub(crate) const PREFIX: &str = "scale";
-/// How long it may take until all is quiet.
+/// The time limit until all is quiet.
 const SETTLES: Duration = Duration::from_secs(30);
-/// How often the progress is told.
+/// The interval of progress reports.
 const PROGRESS: Duration = Duration::from_secs(10);
 /// For how long nothing must happen until all is told.
 const QUIET: Duration = Duration::from_millis(1500);
@@ -137,7 +137,7 @@ const QUIET: Duration = Duration::from_millis(1500);
 // === impl FleetCounts ===
 
 impl FleetCounts {
-    /// What was counted since `before`.
+    /// The counts since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             lease_events: self.lease_events - before.lease_events,

@@ -1,4 +1,4 @@
-//! What the elector costs for each lease and for each event, with thousands of leases: `cargo xtask bench scale`.
+//! The cost of the elector for each lease and for each event, with thousands of leases: `cargo xtask bench scale`.
 //!
 //! ```text
 //!   API server <── watches, writes ── elector run (a process) ──> /proc, /metrics ──> ScaleFigures

@@ -13,7 +13,7 @@ use crate::table::table;
 /// Where they go, from the root of the workspace.
 const FILE: &str = "docs/scale.md";
 
-/// What stands before the tables.
+/// The text before the tables.
 const INTRODUCTION: &str = "\
 # Scale
 

@@ -18,7 +18,7 @@ use crate::figures::{PhaseBorder, ScaleFigures};
 use crate::fleet::{self, Fleet};
 use crate::server::{BenchServer, create_namespaces};
 
-/// How long a request of a candidate may take: a server that is busy is waited for.
+/// The time limit of a request of a candidate: a server that is busy is waited for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Measures one size.

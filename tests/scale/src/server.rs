@@ -1,4 +1,4 @@
-//! What serves the API to the elector and to the candidates.
+//! The server of the API for the elector and the candidates.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -26,8 +26,8 @@ pub(crate) enum BenchServer {
     Real(Box<TestCluster>),
 }
 
-/// How many events of a resource the embedded API server can repeat for a watch that was cut off: about as many as the
-/// watch cache of kube-apiserver, which holds 102 400 at most.
+/// The number of events of a resource that the embedded API server can repeat for a watch that was cut off: about as
+/// many as the watch cache of kube-apiserver, which holds 102 400 at most.
 const HISTORY: usize = 100_000;
 
 // === impl BenchServer ===
@@ -78,7 +78,7 @@ impl BenchServer {
         }
     }
 
-    /// What it is, for the table.
+    /// Its description, for the table.
     pub(crate) fn description(&self) -> String {
         match self {
             Self::Embedded { .. } => "the embedded API server".to_owned(),

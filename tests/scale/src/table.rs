@@ -146,7 +146,7 @@ fn growth(figures: &[ScaleFigures]) -> String {
     text
 }
 
-/// What makes the figures less exact than they look.
+/// The limits to the exactness of the figures.
 fn notes(measured: &ScaleFigures) -> Vec<String> {
     let mut notes = Vec::new();
     for (phase, name) in [

@@ -1,4 +1,4 @@
-//! What other actors of the cluster do: holders that are no candidates, strangers, candidates that only register.
+//! Other actors of the cluster: holders that are no candidates, strangers, candidates that only register.
 
 use std::time::Duration;
 

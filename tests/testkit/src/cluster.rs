@@ -30,13 +30,13 @@ struct RequestLog {
     served: Vec<CandidateApi>,
     /// Which requests go to which other server.
     rerouted: Option<(&'static str, EmbeddedCluster)>,
-    /// What another actor does just before the next PUT of this resource arrives.
+    /// The action of another actor just before the next PUT of this resource arrives.
     before_put: Option<(&'static str, ActorCallback)>,
     requests: Vec<SentRequest>,
     writes: Vec<String>,
 }
 
-/// What another actor does.
+/// An action of another actor.
 type ActorCallback = Box<dyn FnOnce(&MemoryCluster) + Send>;
 
 /// The resource of Leases.
@@ -213,7 +213,7 @@ impl MemoryCluster {
         }
     }
 
-    /// What the store holds now.
+    /// The present contents of the store.
     #[must_use]
     pub fn backup(&self) -> Backup {
         self.server().backup()
@@ -241,7 +241,7 @@ impl MemoryCluster {
         self.state().before_put = Some((plural, Box::new(act)));
     }
 
-    /// Whether that has not come about yet.
+    /// True while that is still to come.
     #[must_use]
     pub fn awaits_put(&self) -> bool {
         self.state().before_put.is_some()
@@ -269,7 +269,7 @@ impl MemoryCluster {
         requests
     }
 
-    /// How many requests of this method have a path with that end.
+    /// The number of requests of this method whose path has that end.
     #[must_use]
     pub fn count_requests(&self, method: &str, end: &str) -> usize {
         let state = self.state();

@@ -1,4 +1,4 @@
-//! What the program under test logs, line by line.
+//! The log of the program under test, line by line.
 
 use std::cell::RefCell;
 use std::io::{self, Write};

@@ -45,7 +45,7 @@ impl OneLease {
         self.0.lease(NAMESPACE, LEASE)
     }
 
-    /// What it says.
+    /// The record of the Lease.
     #[must_use]
     pub fn record(&self) -> LeaseRecord {
         self.lease().unwrap().record().unwrap()
@@ -153,7 +153,7 @@ impl OneLease {
         requests.find(like).unwrap().at
     }
 
-    /// What happened to the lease and its candidates, oldest first: `grant me`, `accept`, `renew`, `release`, `prefer`,
+    /// The history of the lease and its candidates, oldest first: `grant me`, `accept`, `renew`, `release`, `prefer`,
     /// `delete lease`, `register`, `withdraw`, `ping`, `acknowledge`.
     #[must_use]
     pub fn history(&self) -> Vec<String> {

@@ -44,7 +44,7 @@ impl SentRequest {
         }
     }
 
-    /// Whether it reads.
+    /// True if it reads.
     #[must_use]
     pub fn is_read(&self) -> bool {
         self.what.starts_with("GET ")
@@ -57,7 +57,7 @@ impl SentRequest {
         path.split_once('?').map_or(path, |(path, _)| path)
     }
 
-    /// What it writes once it is carried out: `POST leases/ns/l`.
+    /// Its write, once it is carried out: `POST leases/ns/l`.
     pub(crate) fn write(&self) -> Option<String> {
         let (method, _) = self.what.split_once(' ')?;
         let mut parts = self.path().split("/namespaces/").nth(1)?.split('/');

@@ -23,7 +23,7 @@ struct CandidateScript {
     version: String,
     /// Where it registered.
     resource: &'static str,
-    /// Whether it speaks our protocol; a client-go candidate never hands over here.
+    /// True if it speaks our protocol; a client-go candidate never hands over here.
     marked: bool,
     renewed: Option<Instant>,
 }

@@ -107,7 +107,7 @@ impl CratePackages {
 // === impl WorkspaceMetadata ===
 
 impl WorkspaceMetadata {
-    /// What cargo says of the workspace in that folder.
+    /// The metadata of the workspace in that folder, from cargo.
     fn of(folder: &Path) -> Result<Self> {
         let mut metadata = cargo();
         metadata

@@ -1,4 +1,4 @@
-//! What `elector-candidate` adds to a program that has a client of kube anyway: crates, and bytes of its executable.
+//! The cost of `elector-candidate` in a program that has a client of kube anyway: crates, and bytes of its executable.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,11 +15,11 @@ use crate::{measured, paths};
 /// A program of which the size is told. It is made of an adopter.
 struct SizedProgram {
     name: &'static str,
-    /// What a document calls it.
+    /// Its name in a document.
     described: &'static str,
     /// The features of `elector-candidate`; `None` for a program without it.
     features: Option<&'static str>,
-    /// Whether its executable tells something: what a program does not use of a feature is not in there.
+    /// True if its executable tells something: parts of a feature that a program does not use are not in there.
     is_built: bool,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn tell(record: bool) -> Result<()> {
     Ok(())
 }
 
-/// How many crates it is made of, besides itself.
+/// The number of crates that it is made of, besides itself.
 fn count_crates(folder: &Path, packages: &CratePackages) -> Result<usize> {
     let mut tree = cargo();
     tree.args(["tree", "--edges=normal", "--prefix=none", "--format={p}"])

@@ -8,7 +8,7 @@ use crate::cargo_tool::CargoTool;
 use crate::commands::{self, cargo};
 use crate::paths;
 
-/// What makes it.
+/// The tool that makes it.
 const TOOL: CargoTool = CargoTool {
     name: "cargo-cyclonedx",
     version: "0.5.9",

@@ -34,7 +34,7 @@ mount --bind "$root" "$root"
 mount -o remount,bind,ro "$root"
 exec chroot --userspec="$user:$user" "$root" "$@"
 "#;
-/// How long it may take until something is there before that counts as never.
+/// The time limit for something to be there; beyond it, that counts as never.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A folder whose `root` is the root folder of the program.
@@ -145,7 +145,7 @@ impl RootedElector {
         }
     }
 
-    /// What it has resident, in KiB.
+    /// Its resident memory, in KiB.
     ///
     /// # Errors
     /// When the kernel does not tell.

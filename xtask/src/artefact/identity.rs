@@ -1,4 +1,4 @@
-//! What a Pod of the manifests has.
+//! The identity of a Pod of the manifests.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;

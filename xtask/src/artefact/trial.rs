@@ -18,13 +18,13 @@ use crate::commands;
 use crate::manifests::overlays;
 use crate::release::Release;
 
-/// How long it may take from its start until it is ready, with [`LEASES`] there.
+/// The time limit from its start until it is ready, with [`LEASES`] there.
 const MOST_TIME: Duration = Duration::from_millis(100);
-/// What it may have resident with [`LEASES`], in KiB.
+/// The limit of its resident memory with [`LEASES`], in KiB.
 const MOST_KIB: u64 = 15_000;
-/// How many leases there are, each led by a process that renews it.
+/// The number of leases, each led by a process that renews it.
 const LEASES: usize = 100;
-/// How often it is started; the median counts.
+/// The number of its starts; the median counts.
 const STARTS: usize = 5;
 
 /// kubectl as the administrator of a cluster.

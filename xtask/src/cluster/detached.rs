@@ -22,7 +22,7 @@ use crate::binaries::Toolbox;
 use crate::paths;
 use crate::release::Release;
 
-/// What is written down about a running cluster.
+/// The record of a running cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
     options: Options,
@@ -249,7 +249,7 @@ impl Record {
 // === impl DetachedProcess ===
 
 impl DetachedProcess {
-    /// Whether the process still runs, and is the one that was started: its command line names our program and our
+    /// True if the process still runs, and is the one that was started: its command line names our program and our
     /// folder. A process that has ended but was not reaped has no command line.
     fn runs(&self, layout: &ClusterLayout) -> bool {
         let names = |text: &str, path: &Path| path.to_str().is_some_and(|path| text.contains(path));

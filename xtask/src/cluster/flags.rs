@@ -34,7 +34,7 @@ impl Ports {
     }
 }
 
-/// Whether the release can do what the options ask for.
+/// Checks that the release can do what the options ask for.
 pub(super) fn check(release: Release, options: &Options) -> Result<()> {
     if options.gate && release.candidate_api().is_none() {
         bail!("Kubernetes {release} has no feature gate CoordinatedLeaderElection");

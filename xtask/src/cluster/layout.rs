@@ -154,7 +154,7 @@ impl ClusterLayout {
     }
 }
 
-/// What the owner of a cluster needs to ask it something.
+/// The means of a cluster's owner to ask it something.
 pub(super) struct Credentials {
     /// The certificate authority, DER.
     pub(super) authority: Vec<u8>,
@@ -168,7 +168,7 @@ fn authority() -> Result<CertifiedIssuer<'static, KeyPair>> {
         .context("failed to sign the certificate authority")
 }
 
-/// What the certificate authority of servers and of users is.
+/// The parameters of the certificate authority of servers and of users.
 fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params
@@ -198,7 +198,7 @@ fn server_certificate(authority: &CertifiedIssuer<'_, KeyPair>) -> Result<(Strin
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// What a kube-apiserver takes for that user: the common name is the user's, the organization that of its group.
+/// The certificate and key of that user: the common name is the user's, the organization that of its group.
 fn client_certificate(
     authority: &Issuer<'_, KeyPair>,
     user: &str,

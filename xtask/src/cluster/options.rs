@@ -1,4 +1,4 @@
-//! What kind of cluster to start.
+//! The options of a test cluster.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::release::Release;
 pub struct Options {
     /// The feature gate CoordinatedLeaderElection: on, Kubernetes' own controller elects. Default: off.
     pub gate: bool,
-    /// Whether LeaseCandidates are served in `coordination.k8s.io`: as v1beta1, before 1.33 as v1alpha2, in 1.31 as
+    /// True if LeaseCandidates are served in `coordination.k8s.io`: as v1beta1, before 1.33 as v1alpha2, in 1.31 as
     /// v1alpha1. The gate needs it. Default: true.
     pub serve_candidates: bool,
     /// The release; `None`, the default, takes what `KUBEBUILDER_ASSETS` holds, otherwise [`Release::DEFAULT`].
@@ -20,7 +20,7 @@ pub struct Options {
     pub port: Option<u16>,
     /// Where data, keys, kubeconfigs and logs lie. Default: a temporary folder that is removed at the end.
     pub dir: Option<PathBuf>,
-    /// Whether etcd waits for the disk, as it does in production and must for benchmarks. Default: false.
+    /// True if etcd waits for the disk, as it does in production and must for benchmarks. Default: false.
     pub fsync: bool,
     /// Further flags for kube-apiserver, as they are. Default: none.
     pub apiserver_flags: Vec<String>,

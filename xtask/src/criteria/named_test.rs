@@ -22,18 +22,18 @@ pub(super) enum Runs {
     OnRequest,
 }
 
-/// What a test is made of.
+/// The parts of a test.
 struct TestSource<'a> {
     /// Its body; of a scenario, the call that adds it to the suite, with the functions and constants that it names.
     body: String,
-    /// What stands around its name: attributes, or the call.
+    /// The text around its name: attributes, or the call.
     declaration: &'a str,
 }
 
 // === impl NamedTest ===
 
 impl NamedTest {
-    /// Whether the test exists and plays its numbers, and when it runs.
+    /// Checks that the test exists and plays its numbers, and finds when it runs.
     pub(super) fn check(&self, workspace: &Path) -> Result<Runs> {
         let path = &self.path;
         let (file, name) = path
@@ -101,7 +101,7 @@ fn without_comments(source: &str) -> String {
     code.collect::<Vec<_>>().join("\n")
 }
 
-/// What stands between the brackets around this place.
+/// The text between the brackets around this place.
 fn enclosing(code: &str, at: usize) -> Option<&str> {
     let mut depth = 0;
     let opening = |byte: u8| {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::child_guard::ChildGuard;
 
-/// What a candidate did.
+/// An action of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DemoEventKind {
     Leading,
@@ -46,15 +46,15 @@ pub(super) struct DemoParticipants {
     lines: Receiver<ParticipantLine>,
     sender: SyncSender<ParticipantLine>,
     reasons: BTreeMap<(String, i64), String>,
-    /// Whether the elector has said that it knows all leases and candidates.
+    /// True once the elector has said that it knows all leases and candidates.
     listed: bool,
 }
 
 /// More lines than all participants write between two reads.
 const UNREAD_LINES: usize = 10_000;
-/// What the elector logs when it is ready to decide.
+/// The log line of an elector that is ready to decide.
 const LISTED: &str = "leases and candidates are listed";
-/// How long a participant may take to start or end.
+/// The time that a participant may take to start or end.
 const START_STOP_DEADLINE: Duration = Duration::from_secs(15);
 /// The elector's log may come a moment after the candidate's event.
 const REASON_DEADLINE: Duration = Duration::from_secs(1);
@@ -185,7 +185,7 @@ impl DemoParticipants {
         }
     }
 
-    /// What the elector logged about a term.
+    /// The text that the elector logged about a term.
     pub(super) fn why(&mut self, holder: &str, term: i64) -> Option<String> {
         let key = (holder.to_owned(), term);
         let deadline = Instant::now() + REASON_DEADLINE;

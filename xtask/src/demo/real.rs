@@ -20,7 +20,7 @@ const LATECOMER: (&str, &str) = ("violet", "1.31.0");
 /// The leases of the demo are short, so that the crash does not bore: 6 s instead of 15 s.
 const LEASE_SECONDS: u64 = 6;
 
-/// How long each step may take before something is wrong.
+/// The time that each step may take before something is wrong.
 const EVENT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Runs the demo; `Ok` only if it went as it should.

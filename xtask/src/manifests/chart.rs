@@ -182,7 +182,7 @@ fn replace_namespaces(value: &mut Value, mode: &str) {
     }
 }
 
-/// What tells an object from others in one overlay. A Role takes the place of a ClusterRole, in `namespaced`.
+/// The identity of an object among others in one overlay. A Role takes the place of a ClusterRole, in `namespaced`.
 fn key(object: &Value) -> [String; 3] {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];

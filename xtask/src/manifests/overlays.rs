@@ -31,7 +31,7 @@ pub fn install_file(overlay: &str) -> PathBuf {
     folder(overlay).join("install.yaml")
 }
 
-/// What an `install.yaml` must hold: all of the overlay of that name, in the order in which it is to be applied.
+/// The contents of an `install.yaml`: all of the overlay of that name, in the order in which it is to be applied.
 ///
 /// # Errors
 /// When kubectl cannot be had, or refuses the overlay.
@@ -43,7 +43,7 @@ pub(crate) fn install(workspace: &Path, overlay: &str) -> Result<String> {
     ))
 }
 
-/// What `kubectl kustomize` makes of a folder.
+/// The output of `kubectl kustomize` for a folder.
 ///
 /// # Errors
 /// When kubectl cannot be had, or refuses the folder.

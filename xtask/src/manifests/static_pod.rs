@@ -10,11 +10,11 @@ use crate::yaml;
 
 /// Where a node has the kubeconfig.
 const KUBECONFIG: &str = "/etc/kubernetes/elector.conf";
-/// What is served on a node whose other processes share the address.
+/// The ports on a node whose other processes share the address.
 const HEALTH_PORT: u16 = 10_368;
 const METRICS_PORT: u16 = 10_369;
 
-/// What is said about it.
+/// The comments at its head.
 const HEADER: &str = "\
 # The elector as a static Pod, for /etc/kubernetes/manifests of each node with a kube-apiserver. The file
 # /etc/kubernetes/elector.conf is a kubeconfig of the user `elector`, which user 65532 must be able to read. What that user
@@ -46,7 +46,7 @@ fn pod(template: &Value) -> Option<Value> {
         map.remove(name)?;
     }
     map.insert("hostNetwork".to_owned(), json!(true));
-    // What the kubelet evicts last, as it does the Pods beside this one.
+    // The kubelet evicts it last, as it does the Pods beside this one.
     map.insert(
         "priorityClassName".to_owned(),
         json!("system-node-critical"),

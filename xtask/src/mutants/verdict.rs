@@ -1,4 +1,4 @@
-//! What became of mutants: written down one by one, summed up, and recorded.
+//! The verdicts on mutants: written down one by one, summed up, and recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use super::sample::ListedMutant;
 use crate::measured;
 use crate::paths;
 
-/// What became of a mutant.
+/// The verdict on a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MutantVerdict {
     /// A test of its crate failed.
@@ -71,7 +71,7 @@ impl MutantVerdict {
         Self::ALL.into_iter().find(|verdict| verdict.name() == name)
     }
 
-    /// What cargo-mutants has written about the one mutant that it played.
+    /// The verdict of cargo-mutants on the one mutant that it played.
     pub(super) fn read(folder: &Path, name: &str) -> Result<Self> {
         let lists = [
             ("caught.txt", Self::KilledByItsCrate),
@@ -92,7 +92,7 @@ impl MutantVerdict {
         )
     }
 
-    /// Whether a test noticed.
+    /// True if a test noticed.
     const fn is_killed(self) -> bool {
         matches!(
             self,

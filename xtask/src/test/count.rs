@@ -1,14 +1,14 @@
-//! How many tests there were, as their programs say it.
+//! The counts of tests, as their programs print them.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// How many tests passed, failed, and were skipped.
+/// The numbers of tests that passed, failed, and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TestCount {
     pub(super) passed: u64,
     pub(super) failed: u64,
-    /// What libtest calls ignored.
+    /// The tests that libtest calls ignored.
     pub(super) left_out: u64,
     /// Programs that were killed after their time limit; what they did not say is not counted.
     pub(super) timed_out: u64,
@@ -17,7 +17,7 @@ pub(super) struct TestCount {
 // === impl TestCount ===
 
 impl TestCount {
-    /// What a line of libtest's counts: `test result: ok. 3 passed; 0 failed; 1 ignored; …`. `None` for any other line.
+    /// The counts of a libtest line: `test result: ok. 3 passed; 0 failed; 1 ignored; …`. `None` for any other line.
     pub(super) fn of_line(line: &str) -> Option<Self> {
         let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
         let mut tally = Self::default();

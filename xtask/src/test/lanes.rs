@@ -13,12 +13,12 @@ use crate::test::count::TestCount;
 /// A test program to be run.
 #[derive(Debug)]
 pub(super) struct ProgramRun {
-    /// What it is called.
+    /// Its name.
     pub(super) name: String,
     pub(super) command: Command,
 }
 
-/// What came of a test program.
+/// The result of a test program.
 #[derive(Debug)]
 pub(super) struct ProgramResult {
     pub(super) name: String,
@@ -30,7 +30,7 @@ pub(super) struct ProgramResult {
 
 type Pipe = Box<dyn Read + Send>;
 
-/// How long a killed program's output is still read.
+/// The time for which a killed program's output is still read.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// Runs the lanes side by side, and the programs of a lane one after the other. A program that fails, or has not ended
@@ -142,7 +142,7 @@ fn run_to_end(
 /// Sends every line until the pipe is closed.
 fn send_lines(pipe: Pipe, lines: &SyncSender<String>) {
     for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
-        // What a test prints may be no text.
+        // The output of a test may be no text.
         let line = String::from_utf8_lossy(&line).into_owned();
         if lines.send(line).is_err() {
             break;
@@ -153,7 +153,7 @@ fn send_lines(pipe: Pipe, lines: &SyncSender<String>) {
 // === impl ProgramResult ===
 
 impl ProgramResult {
-    /// What came of it, in a line.
+    /// The result, in a line.
     pub(super) fn line(&self) -> String {
         let seconds = self.took.as_secs_f64();
         let line = format!("{}: {} in {seconds:.1} s", self.name, self.tally);

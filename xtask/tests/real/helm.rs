@@ -26,7 +26,7 @@ fn helm(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What Helm renders with these values.
+/// The objects that Helm renders with these values.
 fn rendered(values: &[&str]) -> BTreeMap<String, Value> {
     let sets = values.iter().flat_map(|value| ["--set", *value]);
     let output = helm(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// How long the ways to and from a client take. The default is no time at all.
+/// The time of the ways to and from a client. The default is no time at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
     /// Of a request, before anything is read or written.
@@ -27,7 +27,7 @@ pub(crate) struct Link {
     pub(crate) partitioned: bool,
     /// The cache that serves it is held at this revision.
     pub(crate) cache: Option<u64>,
-    /// How often its watches were closed, and whether the last time in the middle.
+    /// The number of closures of its watches, and true if the last was in the middle.
     pub(crate) closed: u64,
     pub(crate) broken: bool,
     pub(crate) latency: Latency,
@@ -56,12 +56,12 @@ struct SharedLink {
 // === impl Link ===
 
 impl Link {
-    /// Whether watches of a resource hear nothing.
+    /// True if watches of a resource hear nothing.
     pub(crate) fn is_silent(self, plural: &str) -> bool {
         self.silent || self.partitioned || self.silent_resource == Some(plural)
     }
 
-    /// Whether the cache that serves it has not got there.
+    /// True if the cache that serves it has not got there.
     pub(crate) fn holds(self, revision: u64) -> bool {
         self.cache.is_some_and(|cache| revision > cache)
     }

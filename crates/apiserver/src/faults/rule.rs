@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use crate::kind::Kind;
 
-/// What goes wrong with a request.
+/// A fault that a request meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It arrives so much later; the client waits for its answer.
@@ -30,7 +30,7 @@ pub enum Fault {
     RefuseAfter(StatusCode),
 }
 
-/// What a request does.
+/// The action of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestVerb {
     /// Reads one object.
@@ -67,7 +67,7 @@ pub struct Rule {
     resource: Option<String>,
     namespace: Option<String>,
     name: Option<String>,
-    /// How often it still strikes; `None` for ever.
+    /// The number of strikes left; `None` for ever.
     times: Option<u32>,
 }
 
@@ -142,7 +142,7 @@ impl Rule {
         Some(self.fault)
     }
 
-    /// Whether it strikes no more.
+    /// True once it strikes no more.
     pub(super) fn is_spent(&self) -> bool {
         self.times == Some(0)
     }

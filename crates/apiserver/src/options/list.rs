@@ -13,7 +13,7 @@ use crate::selector::{FieldSelector, LabelSelector, Selector};
 pub(crate) struct ListOptions {
     pub(crate) watch: bool,
     pub(crate) selector: Selector,
-    /// How many to list; zero for all.
+    /// The most objects of a page; zero for all.
     pub(crate) limit: usize,
     /// Where an earlier list ended.
     pub(crate) resume: Option<String>,

@@ -137,7 +137,7 @@ fn merge_list(
         .collect();
     if let Some(order) = order {
         let rank = |item: &Value| order.iter().position(|one| identity(one) == identity(item));
-        // What the order names goes with what the patch names.
+        // Items that the order names go with those that the patch names.
         let (ordered, others): (Vec<_>, Vec<_>) =
             rest.into_iter().partition(|item| rank(item).is_some());
         named.extend(ordered);

@@ -10,7 +10,7 @@ use crate::store::{ObjectFields, metadata_text};
 const LONGEST_WORD: usize = 128;
 const LONGEST_NOTE: usize = 1024;
 
-/// What is wrong with a new event.
+/// The errors of a new event.
 pub(super) fn create_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> {
     let mut errors = lenient_errors(kind, new);
     if kind.group.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn create_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> 
     errors
 }
 
-/// What is wrong with an update: in the new form only a series may change.
+/// The errors of an update: in the new form only a series may change.
 pub(super) fn update_errors(
     kind: &Kind,
     new: &ObjectFields,

@@ -90,7 +90,7 @@ impl LabelSelector {
         self.0.is_empty()
     }
 
-    /// Whether these labels, a map or nothing, fulfil it.
+    /// True if these labels, a map or nothing, fulfil it.
     pub(crate) fn matches(&self, labels: &Value) -> bool {
         self.0.iter().all(|requirement| {
             requirement.matches(labels.get(&requirement.key).and_then(Value::as_str))

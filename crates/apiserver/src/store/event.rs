@@ -18,7 +18,7 @@ pub(crate) struct Event {
     pub(crate) at: Instant,
 }
 
-/// What can happen to an object.
+/// A kind of change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It was created.

@@ -21,7 +21,7 @@ pub(crate) struct Stored {
     key: ObjectKey,
     revision: u64,
     fields: ObjectFields,
-    /// What most watchers are sent, encoded once for all of them.
+    /// The form for most watchers, encoded once for all of them.
     encoded: OnceLock<Bytes>,
 }
 
@@ -74,7 +74,7 @@ impl Stored {
         self.fields["metadata"][name].as_str().unwrap_or_default()
     }
 
-    /// Whether its deletion has been asked for.
+    /// True if its deletion has been asked for.
     pub(crate) fn is_deleting(&self) -> bool {
         !self.meta("deletionTimestamp").is_empty()
     }

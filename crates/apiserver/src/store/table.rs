@@ -12,7 +12,7 @@ use super::watcher::{Scope, Subscription, Watchers};
 #[derive(Debug)]
 pub(crate) struct ObjectTable {
     contents: Contents,
-    /// How many events are kept.
+    /// The number of events that are kept.
     history: usize,
     watchers: Watchers,
 }
@@ -113,7 +113,7 @@ impl ObjectTable {
         Ok(merged.take_while(is_in(namespace)))
     }
 
-    /// What happened after a revision.
+    /// The events after a revision.
     pub(crate) fn since(&self, revision: u64) -> Result<impl Iterator<Item = &Arc<Event>>, TooOld> {
         self.check(revision)?;
         let first = self
@@ -133,7 +133,7 @@ impl ObjectTable {
         self.watchers.unsubscribe(scope, id);
     }
 
-    /// How many follow it.
+    /// The number of its followers.
     pub(crate) fn subscriptions(&self) -> usize {
         self.watchers.len()
     }
@@ -216,7 +216,7 @@ impl Contents {
     }
 }
 
-/// Whether an object is of that namespace, where one is named.
+/// A test for objects of that namespace, where one is named.
 fn is_in(namespace: Option<&str>) -> impl FnMut(&&Arc<Stored>) -> bool {
     move |object| namespace.is_none_or(|namespace| object.key().namespace == namespace)
 }

@@ -16,7 +16,7 @@ pub(crate) struct Scope {
     pub(crate) name: Option<String>,
 }
 
-/// What is received by one follower. The channel closes when the follower is too slow.
+/// The events of one follower. The channel closes when the follower is too slow.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) id: u64,

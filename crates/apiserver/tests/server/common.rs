@@ -1,4 +1,4 @@
-//! What the tests of the server share.
+//! Common parts of the tests of the server.
 
 use elector_api::Lease;
 use elector_apiserver::ApiServer;
@@ -158,7 +158,7 @@ impl Frames {
         frames.collect().await
     }
 
-    /// Whether nothing comes for a virtual second.
+    /// True if nothing comes for a virtual second.
     pub(crate) async fn is_silent(&mut self) -> bool {
         let second = std::time::Duration::from_secs(1);
         tokio::time::timeout(second, self.next()).await.is_err()

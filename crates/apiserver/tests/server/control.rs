@@ -1,4 +1,4 @@
-//! What is done to a server from outside of its API: a restore, other LeaseCandidates, changes past every rule.
+//! Operations on a server from outside of its API: a restore, other LeaseCandidates, changes past every rule.
 
 use std::time::Duration;
 

@@ -252,7 +252,7 @@ async fn a_partition_swallows_everything_until_it_heals() {
     switches.partition(false);
     assert_eq!(frames.event().await.2, b);
     sleep(Duration::from_secs(10)).await;
-    // What was sent into the partition was lost.
+    // The request into the partition was lost.
     assert_eq!(holder(&other, "a").await, None);
     assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
 }

@@ -1,4 +1,4 @@
-//! What must hold of each step of a candidate.
+//! The invariants of each step of a candidate.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What must hold of each step of an elector.
+//! The invariants of each step of an elector.
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{
@@ -13,7 +13,7 @@ use crate::wire;
 // === impl ElectorDriver ===
 
 impl ElectorDriver {
-    /// What must hold of every election, after every document.
+    /// The invariants of every election, after every document.
     pub(super) fn check(&self) {
         for (key, tracked) in &self.elections {
             let decision = tracked.election.step(self.now, wall(), &self.settings);
@@ -100,7 +100,7 @@ impl TrackedLease {
         }
     }
 
-    /// What `elector explain` says of the objects alone, long before and long after their times.
+    /// The answers of `elector explain` to the objects alone, long before and long after their times.
     pub(super) fn explain(&self, settings: &Settings) {
         let created = |object: &Lease| {
             let time = object.metadata.creation_timestamp.as_ref()?;
