@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::register::GuardedOperation;
 
-/// How the newer one of two periods is found.
+/// The rule that finds the newer one of two periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// By their tokens, which grow from leader to leader.
@@ -36,7 +36,7 @@ pub struct Analysis {
     pub work: f64,
 }
 
-/// How far apart the operations of a client may be that is at work without a break.
+/// The greatest distance between operations of a client that is at work without a break.
 pub const AT_WORK: Duration = Duration::from_secs(1);
 
 /// The time for which one operation shows that work was done: five times the pause between two.

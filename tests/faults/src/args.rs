@@ -6,7 +6,7 @@ use crate::case::FaultCase;
 use crate::fault_catalogue::FAULTS;
 use crate::subject::TestSubject;
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatrixArgs {
     /// Parts of the names of cases; none for all.
@@ -14,7 +14,7 @@ pub struct MatrixArgs {
     skip: Vec<String>,
     /// Only what `cargo xtask test` runs.
     slice: bool,
-    /// Whether `cargo xtask faults` asked for it, and not a run of all tests.
+    /// True if `cargo xtask faults` asked for it, and not a run of all tests.
     pub by_hand: bool,
     /// libtest's `--ignored` or `--include-ignored`: among all tests, those that need a cluster are to be run too.
     pub real: bool,
@@ -22,18 +22,18 @@ pub struct MatrixArgs {
     pub list: bool,
     /// Write the table into the documentation.
     pub record: bool,
-    /// How often every phase is run.
+    /// The number of runs of every phase.
     repeat: u32,
-    /// How many cases at once.
+    /// The number of cases at once.
     pub jobs: usize,
     /// Of the phases.
     pub seed: u64,
 }
 
-/// How many cases run at once by default: they wait for most of their time.
+/// The number of cases that run at once by default: they wait for most of their time.
 const JOBS: usize = 48;
 
-/// What can be asked for.
+/// The usage of the command line.
 pub const USAGE: &str = "\
 Usage: cargo xtask faults [--slice] [--list] [--repeat N] [--jobs N] [--seed N] [--record] [WORD]...
 
@@ -94,7 +94,7 @@ impl MatrixArgs {
                 "--jobs" | "--test-threads" => args.jobs = usize::try_from(number()?)?,
                 "--seed" => args.seed = number()?,
                 "--skip" => args.skip.push(value()?),
-                // What libtest takes and has no meaning here.
+                // Flags of libtest that have no meaning here.
                 "--format" | "--color" | "-Z" => drop(value()?),
                 "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" | "--exact" => {
                 }

@@ -25,16 +25,16 @@ pub struct CaseResult {
     pub subject: TestSubject,
     /// The run.
     pub run: u32,
-    /// How far into a renewal interval the fault struck, from 0 to 1.
+    /// The phase of the renewal interval at which the fault struck, from 0 to 1.
     pub phase: f64,
     /// The longest time that an undisturbed process stood still meanwhile, seconds.
     pub stall: f64,
-    /// What the register's log says.
+    /// The analysis of the register's log.
     #[serde(flatten)]
     pub analysis: Analysis,
     /// The last operation of the leader that the fault struck.
     pub last_operation: Option<LastOperation>,
-    /// What must not be. The work of others' candidates is not judged; what an elector of ours does for them is.
+    /// The violations. The work of others' candidates is not judged; what an elector of ours does for them is.
     pub failures: Vec<String>,
 }
 
@@ -42,22 +42,22 @@ pub struct CaseResult {
 struct StruckLeader {
     /// Its index.
     leader: usize,
-    /// How far it is into a renewal interval, from 0 to 1.
+    /// Its phase in a renewal interval, from 0 to 1.
     phase: f64,
     /// Its newest operation.
     operation: GuardedOperation,
 }
 
-/// How long it may take until a candidate works: the elector's `W_max`, and the start of many processes at once.
+/// The longest time until a candidate works: the elector's `W_max`, and the start of many processes at once.
 const STARTS: Duration = Duration::from_secs(120);
 
-/// How long an elector is up before candidates start that it is to elect at once: more than its `W_max`.
+/// The time for which an elector is up before candidates start that it is to elect at once: more than its `W_max`.
 const ELECTOR_KNOWS: Duration = Duration::from_secs(30);
 
-/// How long there is no fault at first.
+/// The time without a fault at first.
 const QUIET: Duration = Duration::from_secs(8);
 
-/// How long after the window a candidate must work again, if none does.
+/// The time after the window for a candidate to work again, if none does.
 const RECOVERS: Duration = Duration::from_secs(60);
 
 /// Runs a case to its end.

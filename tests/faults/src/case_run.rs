@@ -47,16 +47,16 @@ pub(crate) struct CaseRun {
     pub(crate) log: Arc<OperationLog>,
     candidates: Vec<ProxiedProcess>,
     electors: Vec<ProxiedProcess>,
-    /// What a stranger wrote.
+    /// Revisions that a stranger wrote.
     foreign: Vec<ResourceVersion>,
     /// When the leader was let go.
     fault_end: Option<FaultEnd>,
 }
 
-/// How long a leader may take to renew.
+/// The time that a leader may take to renew.
 const RENEWS: Duration = Duration::from_secs(20);
 
-/// How long after the start of the fault the leader is killed.
+/// The time from the start of the fault until the leader is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
 
 // === impl CaseRun ===
@@ -326,7 +326,7 @@ impl CaseRun {
         Ok(())
     }
 
-    /// What of the history of the Lease breaks the rules.
+    /// The violations of the rules in the history of the Lease.
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
         let implementation = match self.case.subject {
             TestSubject::Coordinated => Implementation::ClientGo,

@@ -18,11 +18,11 @@ pub struct FaultScenario {
     pub(crate) window: Duration,
     /// In how many phases of the renewal cycle it strikes, each a run of its own.
     pub(crate) phases: u32,
-    /// Whether it belongs to the slice that `cargo xtask test` runs.
+    /// True if it belongs to the slice that `cargo xtask test` runs.
     pub(crate) in_slice: bool,
 }
 
-/// What is done.
+/// The action of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaultScript {
     /// Nothing.
@@ -82,7 +82,7 @@ pub(crate) enum LeaderCondition {
     Stopped(Duration),
 }
 
-/// How long a killed process is away, when it is to come back.
+/// The time for which a killed process is away, when it is to come back.
 pub(crate) const AWAY: Duration = Duration::from_secs(5);
 
 // === impl FaultScenario ===
@@ -98,7 +98,7 @@ impl FaultScenario {
         self
     }
 
-    /// Whether there is anything to be seen of the subject.
+    /// True if there is anything to be seen of the subject.
     pub(crate) fn concerns(&self, subject: TestSubject) -> bool {
         match self.script {
             FaultScript::FirstStart(ElectorStart::Before) => subject.is_elected(),
@@ -112,20 +112,20 @@ impl FaultScenario {
         }
     }
 
-    /// Whether anything of that subject is judged under it. A candidate that takes a missing Lease at once does not promise
-    /// to be alone after a stranger's edit.
+    /// True if anything of that subject is judged under it. A candidate that takes a missing Lease at once does not
+    /// promise to be alone after a stranger's edit.
     pub(crate) fn judges(&self, subject: TestSubject) -> bool {
         let price =
             subject == TestSubject::AsClientGo && matches!(self.script, FaultScript::Stranger(..));
         subject.is_judged() && !price
     }
 
-    /// How many runs it takes to see it in every phase.
+    /// The number of runs that show it in every phase.
     pub(crate) fn runs(&self, subject: TestSubject) -> u32 {
         if subject.has_lease() { self.phases } else { 1 }
     }
 
-    /// How many electors it needs.
+    /// The number of electors that it needs.
     pub(crate) fn electors(&self) -> usize {
         match self.script {
             FaultScript::KillElector { electors } => electors,
@@ -133,7 +133,7 @@ impl FaultScenario {
         }
     }
 
-    /// Whether it stops the leader in the middle of what it does.
+    /// True if it stops the leader in the middle of what it does.
     pub(crate) fn stops(&self) -> bool {
         matches!(
             self.script,
@@ -143,8 +143,8 @@ impl FaultScenario {
         )
     }
 
-    /// What may come late of a subject that is judged, and for how long. Only where a process is stopped in the middle
-    /// of what it does can there be anything.
+    /// The lateness that a judged subject is allowed. Only where a process is stopped in the middle of what it does can
+    /// there be any.
     pub(crate) fn lateness(&self, subject: TestSubject) -> Lateness {
         if !self.stops() {
             return Lateness::default();
@@ -164,7 +164,7 @@ impl FaultScenario {
     }
 }
 
-/// What no lease can prevent.
+/// Lateness that no lease can prevent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lateness {
     pub(crate) operations: usize,

@@ -35,7 +35,7 @@ const fn at_leader(
     fault(name, description, script, lasts + AFTERWARDS)
 }
 
-/// How long the subject is watched after a fault is over: longer than any lease.
+/// The time for which the subject is watched after a fault is over: longer than any lease.
 const AFTERWARDS: u64 = 40;
 
 /// Every fault, in the order of the table.

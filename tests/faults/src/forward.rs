@@ -29,9 +29,9 @@ pub(crate) struct Forwarder {
 /// The writes of Leases that one client has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// How many were sent.
+    /// The number sent.
     pub sent: u64,
-    /// How many the server has taken.
+    /// The number that the server has taken.
     pub taken: u64,
     /// The time between the last two that were taken.
     pub interval: Option<Duration>,
@@ -39,7 +39,7 @@ pub struct Traffic {
     pub last: Option<std::time::Instant>,
 }
 
-/// How many events of a watch may wait.
+/// The number of events of a watch that may wait.
 const EVENTS: usize = 1024;
 
 // === impl Forwarder ===

@@ -12,7 +12,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
-/// What the proxy shows to its clients.
+/// The proxy's credentials towards its clients.
 #[derive(Clone)]
 pub(crate) struct Keys {
     /// The authority's certificate, PEM.

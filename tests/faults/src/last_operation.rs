@@ -16,13 +16,13 @@ pub(crate) struct FaultEnd {
 /// The last operation of the leader's period, where another client has followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct LastOperation {
-    /// How long after the end of the fault, seconds; zero where it came before.
+    /// The time since the end of the fault, seconds; zero where it came before.
     pub after_fault: f64,
-    /// How long after the last renewal that the server took, seconds.
+    /// The time since the last renewal that the server took, seconds.
     pub after_renewal: f64,
 }
 
-/// How long a deposed leader that was stopped may act after it was let go.
+/// The time for which a deposed leader that was stopped may act after it was let go.
 pub(crate) const AFTER_WAKING: f64 = 0.3;
 
 // === impl LastOperation ===
@@ -48,10 +48,10 @@ impl LastOperation {
         })
     }
 
-    /// What must not be, on a machine that stood still for so many seconds itself.
+    /// The violation, on a machine that stood still for `stall` seconds itself.
     pub(crate) fn failure(self, stopped: bool, stall: f64, lease: Duration) -> Option<String> {
         if stopped {
-            // What was stopped for longer than its lease lasts cannot have ended before it was let go.
+            // A process that was stopped for longer than its lease lasts cannot have ended before it was let go.
             let late = self.after_fault > AFTER_WAKING + stall;
             return late.then(|| {
                 let after = self.after_fault;

@@ -18,7 +18,7 @@ const SETTLED: &str = "rig-has-seen-everything";
 /// For the recorder to catch up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What of the history of the Lease breaks a promise. Belief is taken from the Lease alone: what the processes did is
+/// The violations in the history of the Lease. Belief is taken from the Lease alone: what the processes did is
 /// the register's affair.
 ///
 /// # Errors

@@ -29,7 +29,7 @@ pub struct MatrixResults {
     pub outcomes: Vec<CaseResult>,
     /// The others, with the reason.
     pub not_run: Vec<(String, String)>,
-    /// How long it took in all.
+    /// The time that it took in all.
     pub took: Duration,
     /// The release of Kubernetes.
     pub kubernetes: String,
@@ -38,10 +38,10 @@ pub struct MatrixResults {
 /// The group of the process to which nothing is done.
 const PULSE: &str = "pulse";
 
-/// How long it may take to start.
+/// The time that it may take to start.
 const STARTS: Duration = Duration::from_secs(60);
 
-/// How long a case waits after the one before: starting hundreds of processes at once would slow all of them down.
+/// The wait of a case after the one before: starting hundreds of processes at once would slow all of them down.
 const STAGGER: Duration = Duration::from_millis(250);
 
 /// Starts a cluster, runs the cases, so many at once, and leaves logs, operations and `results.jsonl` in `folder`.
@@ -115,7 +115,7 @@ pub async fn run_matrix(
 // === impl MatrixResults ===
 
 impl MatrixResults {
-    /// How many cases were as they must be, and how many not.
+    /// The numbers of cases that were as they must be, and of the others.
     pub fn counts(&self) -> (usize, usize) {
         let good = self.outcomes.iter().filter(|one| one.failures.is_empty());
         let good = good.count();

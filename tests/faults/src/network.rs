@@ -37,7 +37,7 @@ pub enum NetworkCondition {
 // === impl NetworkCondition ===
 
 impl NetworkCondition {
-    /// How late answers are.
+    /// The delay of answers.
     pub(crate) fn reply_delay(self) -> Duration {
         match self {
             Self::LateReplies(delay) => delay,
@@ -45,7 +45,7 @@ impl NetworkCondition {
         }
     }
 
-    /// How late requests are.
+    /// The delay of requests.
     pub(crate) fn request_delay(self) -> Duration {
         match self {
             Self::LateRequests(delay) => delay,

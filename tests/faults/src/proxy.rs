@@ -39,7 +39,7 @@ pub struct ProxyPort {
     _server: JoinSet<()>,
 }
 
-/// How much of a connection's bytes may be under way.
+/// The number of a connection's bytes that may be under way.
 const WIRE: usize = 64 * 1024;
 
 /// The file of the proxy's authority.
@@ -119,7 +119,7 @@ impl Proxy {
 // === impl ProxyPort ===
 
 impl ProxyPort {
-    /// What its client finds the API server with.
+    /// The file by which its client finds the API server.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

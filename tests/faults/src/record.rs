@@ -11,7 +11,7 @@ use crate::table::{MAX_STALL, subject_table, summary_table, table};
 /// Where it goes, from the root of the workspace.
 const FILE: &str = "docs/proofs/faults.md";
 
-/// What stands before the tables.
+/// The text before the tables.
 const INTRODUCTION: &str = "\
 # Faults on a real kube-apiserver
 

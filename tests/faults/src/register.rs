@@ -49,7 +49,7 @@ pub struct GuardedOperation {
     pub period: u64,
     /// Under which fencing token, 0 if it has none.
     pub token: u64,
-    /// Whether the fence refused it: a higher token had been here. It does nothing else but count.
+    /// True if the fence refused it: a higher token had been here. It does nothing else but count.
     pub refused: bool,
 }
 
@@ -98,7 +98,7 @@ impl Register {
         log
     }
 
-    /// What a client of that group puts its period and its token behind.
+    /// The address to which a client of that group appends its period and its token.
     pub fn url(&self, group: &str, client: &str) -> String {
         format!("http://{}/{group}/{client}", self.address)
     }

@@ -73,7 +73,7 @@ impl TestSubject {
         Self::Single,
     ];
 
-    /// How many processes it has.
+    /// The number of its processes.
     pub(crate) fn replicas(self) -> usize {
         match self {
             Self::Single => 1,
@@ -81,12 +81,12 @@ impl TestSubject {
         }
     }
 
-    /// Whether anything is judged of it: what it does itself, or what an elector of ours does for it.
+    /// True if anything is judged of it: what it does itself, or what an elector of ours does for it.
     pub(crate) fn is_ours_to_elect(self) -> bool {
         self.is_judged() || self.is_elected()
     }
 
-    /// Whether an elector elects for it.
+    /// True if an elector elects for it.
     pub(crate) fn is_elected(self) -> bool {
         matches!(
             self,
@@ -98,12 +98,12 @@ impl TestSubject {
         )
     }
 
-    /// Whether it is judged, and not only looked at.
+    /// True if it is judged, and not only looked at.
     pub(crate) fn is_judged(self) -> bool {
         !matches!(self, Self::Coordinated | Self::Plain | Self::Single)
     }
 
-    /// Whether it asks its guard before each operation.
+    /// True if it asks its guard before each operation.
     pub(crate) fn asks(self) -> bool {
         matches!(
             self,
@@ -111,17 +111,17 @@ impl TestSubject {
         )
     }
 
-    /// Whether it is a command of `elector candidate`.
+    /// True if it is a command of `elector candidate`.
     pub(crate) fn is_command(self) -> bool {
         matches!(self, Self::Command | Self::TrappingCommand)
     }
 
-    /// Whether it writes a Lease at all.
+    /// True if it writes a Lease at all.
     pub(crate) fn has_lease(self) -> bool {
         self != Self::Single
     }
 
-    /// How its periods are ordered.
+    /// The order of its periods.
     pub(crate) fn order(self) -> Order {
         match self {
             // leaseTransitions begin anew when the Lease is deleted.
@@ -130,7 +130,7 @@ impl TestSubject {
         }
     }
 
-    /// Whether it needs the client-go program.
+    /// True if it needs the client-go program.
     pub fn is_foreign(self) -> bool {
         matches!(self, Self::Coordinated | Self::Plain)
     }
@@ -284,7 +284,7 @@ impl LoggedProcess {
         self.signal(signal)
     }
 
-    /// Whether it has ended, and be it by a signal.
+    /// True once it has ended, be it by a signal.
     pub(crate) fn has_ended(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }

@@ -7,8 +7,7 @@ use crate::case_result::CaseResult;
 use crate::fault_catalogue::FAULTS;
 use crate::subject::TestSubject;
 
-/// How long the machine may have no time for a process, seconds, before gaps and work say more about it than about the
-/// fault.
+/// The stall of the machine, seconds, above which gaps and work say more about it than about the fault.
 pub(crate) const MAX_STALL: f64 = 1.0;
 
 /// One line for each fault and subject, Markdown: the worst over all runs, and the mean of the work done.

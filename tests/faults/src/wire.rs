@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::network::NetworkCondition;
 
-/// How much travels in one piece.
+/// The number of bytes in one piece.
 const PIECE: usize = 16 * 1024;
 
 /// Which way bytes go.
@@ -44,7 +44,7 @@ pub(crate) async fn carry(
         relay(Direction::ToClient, from_server, to_client, network.clone()),
     );
     if both.is_err() {
-        // What is cut looks cut: a reset, and not the polite end of a stream. Fails where it is closed already.
+        // A cut wire looks cut: a reset, and not the polite end of a stream. Fails where it is closed already.
         let _ = socket.set_zero_linger();
     }
 }
@@ -85,7 +85,7 @@ fn state(direction: Direction, before: NetworkCondition, now: NetworkCondition) 
         (_, NetworkCondition::Reject) => WireState::Cut,
         (_, NetworkCondition::Partition)
         | (NetworkCondition::BlackHole, NetworkCondition::BlackHole) => WireState::Still,
-        // What went into the hole is gone, and with it every connection that missed it.
+        // Bytes that went into the hole are gone, and with them every connection that missed them.
         (NetworkCondition::BlackHole, _) => WireState::Cut,
         (_, NetworkCondition::BlackHole) => WireState::Still,
         (_, NetworkCondition::OneWay) if direction == Direction::ToClient => WireState::Still,

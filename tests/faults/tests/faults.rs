@@ -89,7 +89,7 @@ fn run() -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// What came of it, as libtest says it.
+/// The result, as libtest says it.
 fn summary((passed, failed): (usize, usize), left_out: usize, took: Duration) -> String {
     let word = if failed == 0 { "ok" } else { "FAILED" };
     format!(

@@ -1,7 +1,7 @@
 //! A system whose processes acquire leases themselves, in plain and in auto mode (R18): the production holder, without a
 //! registration, and no, one or two production electors.
 //!
-//! What a process learns of the Lease is told as its watch tells it: in order, late, and by a list where it fell too far
+//! A process's news of the Lease come as its watch reports them: in order, late, and by a list where it fell too far
 //! behind, since its stop-watch hangs on that. Where a run lets strangers delete the Lease, a POST that was given up may
 //! land at any time after.
 

@@ -66,12 +66,12 @@ pub(super) const ALL: &[Mix] = &[
 // === impl Time ===
 
 impl Time {
-    /// Whether any time passes.
+    /// True if any time passes.
     pub(super) fn passes(self) -> bool {
         self != Self::Stands
     }
 
-    /// How much time passes for the candidate of this index.
+    /// The time that passes for the candidate of this index.
     pub(super) fn of_candidate(self, index: usize, rate: u64) -> u64 {
         match self {
             Self::Stands => 0,
@@ -80,7 +80,7 @@ impl Time {
         }
     }
 
-    /// How much time passes for an elector.
+    /// The time that passes for an elector.
     pub(super) fn of_elector(self, rate: u64) -> u64 {
         if self.passes() { rate } else { 0 }
     }

@@ -15,7 +15,7 @@ use super::store::LeaseStore;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ElectorProcess {
     pub(super) election: Election,
-    /// Whether its watch of the Lease is whole. If not, it lists.
+    /// True if its watch of the Lease is whole. If not, it lists.
     pub(super) whole: bool,
     /// Changes of the Lease that its watch has yet to deliver, the oldest first.
     pub(super) backlog: Vec<Option<LeaseSnapshot>>,
@@ -25,7 +25,7 @@ pub(super) struct ElectorProcess {
     pub(super) variation: ElectorVariation,
 }
 
-/// What an elector can do next.
+/// A possible next step of an elector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ElectorRequest {
     /// Send this write of the Lease.
@@ -55,17 +55,17 @@ impl ElectorProcess {
         }
     }
 
-    /// Whether it has listed the candidates.
+    /// True if it has listed the candidates.
     pub(super) fn knows_candidates(&self) -> bool {
         self.election.candidates().next().is_some()
     }
 
-    /// Whether there is anything to see.
+    /// True if there is anything to see.
     pub(super) fn can_see(&self) -> bool {
         !self.whole || !self.backlog.is_empty()
     }
 
-    /// Whether it is about to list an unproven record that looks as the one that it knows, in a newer revision.
+    /// True if it is about to list an unproven record that looks as the one that it knows, in a newer revision.
     pub(super) fn finds_again(&self, store: &LeaseStore) -> bool {
         let (false, Some(known), Some(found)) = (self.whole, self.election.lease(), &store.lease)
         else {
@@ -159,7 +159,7 @@ impl ElectorProcess {
         }
     }
 
-    /// What the production step would do now.
+    /// The requests of the production step now.
     pub(super) fn requests(
         &self,
         store: &LeaseStore,

@@ -25,7 +25,7 @@ pub(super) enum ElectorTransition {
 // === impl ElectorTransition ===
 
 impl ElectorTransition {
-    /// Whether it happens when all goes well.
+    /// Its kind: prompt, time or a fault.
     pub(super) fn kind(&self) -> TransitionKind {
         match self {
             Self::See | Self::Decide(_) | Self::Send(_) | Self::Land => TransitionKind::Prompt,

@@ -22,7 +22,7 @@ pub(super) struct ElectorVariation {
     noted: Option<Instant>,
     /// The candidates that acked since it saw the newest record, one bit each.
     pub(super) acked: u8,
-    /// Whether it ever saw the Lease.
+    /// True if it ever saw the Lease.
     saw: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct ElectorVariation {
 pub(super) struct AlteredStep<'a> {
     pub(super) election: &'a Election,
     pub(super) variation: &'a ElectorVariation,
-    /// Whether the elector's watch of the Lease is whole.
+    /// True if the elector's watch of the Lease is whole.
     pub(super) whole: bool,
     pub(super) run: &'a Run,
     pub(super) store: &'a LeaseStore,
@@ -43,7 +43,7 @@ const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
 // === impl Mutant ===
 
 impl Mutant {
-    /// What an elector makes of a revision: when it says it saw it, what it says it saw, and how.
+    /// A mutant's version of a revision: the time, content and source that the elector claims.
     pub(super) fn alter_news(
         self,
         election: &Election,
@@ -102,7 +102,7 @@ impl Mutant {
         NOW
     }
 
-    /// What an elector makes of its decision.
+    /// A mutant's version of an elector's decision.
     pub(super) fn alter_decision(self, effects: &mut Vec<Effect>, altered: &AlteredStep<'_>) {
         let (election, variation) = (altered.election, altered.variation);
         if self.is_unanimous() {
@@ -270,14 +270,14 @@ impl AlteredStep<'_> {
         }
     }
 
-    /// Whether a candidate acked since the newest record was seen.
+    /// True if a candidate acked since the newest record was seen.
     fn has_acked(&self, candidate: &CandidateRecord) -> bool {
         self.store
             .index_of(&candidate.name)
             .is_some_and(|index| self.variation.acked & (1 << index) != 0)
     }
 
-    /// Whether every candidate that the elector knows did.
+    /// True if every candidate that the elector knows did.
     fn all_acked(&self) -> bool {
         let mut candidates = self.election.candidates();
         candidates.all(|candidate| self.has_acked(candidate))

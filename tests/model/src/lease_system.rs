@@ -1,4 +1,4 @@
-//! What the systems have in common: one Lease, candidates of one kind, electors, and clocks.
+//! The common part of the systems: one Lease, candidates of one kind, electors, and clocks.
 
 use std::fmt;
 use std::hash::Hash;
@@ -22,15 +22,15 @@ pub(super) struct LeaseSystem<K: CandidateKind> {
     pub(super) canonical: Canonical,
     pub(super) parts: Parts<K::Candidate>,
     pub(super) steps: ElectorSteps,
-    /// What only systems of this kind have.
+    /// The part peculiar to systems of this kind.
     pub(super) kind: K,
 }
 
-/// What the candidates of a system are, and what can happen to them.
+/// The kind of a system's candidates, and their transitions.
 pub(super) trait CandidateKind: Sized {
     /// A candidate.
     type Candidate: Clone + Eq + Hash + Renumber;
-    /// What leads from one state to the next.
+    /// A step from one state to the next.
     type Transition: fmt::Debug;
 
     /// The state at the start, with the clocks of a mix.
@@ -40,13 +40,13 @@ pub(super) trait CandidateKind: Sized {
         system: &LeaseSystem<Self>,
         state: &SystemState<Self::Candidate>,
     ) -> Vec<Self::Transition>;
-    /// Whether it happens when all goes well.
+    /// The kind of a transition.
     fn transition_kind(
         system: &LeaseSystem<Self>,
         state: &SystemState<Self::Candidate>,
         by: &Self::Transition,
     ) -> TransitionKind;
-    /// What it does to the clocks.
+    /// Its effect on the clocks.
     fn time(by: &Self::Transition) -> Time;
     /// Applies a transition, and then everything that follows from it at once. Numbers are left as they are.
     fn apply(
@@ -54,14 +54,14 @@ pub(super) trait CandidateKind: Sized {
         state: &mut SystemState<Self::Candidate>,
         by: &Self::Transition,
     ) -> Witnesses;
-    /// What follows at once when time has passed, which may have ended a belief.
+    /// The immediate consequences of time that has passed, which may have ended a belief.
     fn catch_up(system: &LeaseSystem<Self>, state: &mut SystemState<Self::Candidate>);
-    /// What is wrong with a state.
+    /// The property that a state violates.
     fn violation(
         system: &LeaseSystem<Self>,
         state: &SystemState<Self::Candidate>,
     ) -> Option<Property>;
-    /// Whether this is a state that must stay within reach.
+    /// True if this is a state that must stay within reach.
     fn is_goal(system: &LeaseSystem<Self>, state: &SystemState<Self::Candidate>) -> bool;
     /// The names of the candidates that believe.
     fn believers(system: &LeaseSystem<Self>, state: &SystemState<Self::Candidate>) -> Vec<String>;

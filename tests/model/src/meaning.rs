@@ -19,7 +19,7 @@ use super::state::{StateKey, SystemState};
 /// apart by one numbering for all processes.
 struct Remember {
     by: Duration,
-    /// Whether acks grow old.
+    /// True if acks grow old.
     pings: bool,
     lease_times: Vec<Timestamp>,
     candidate_times: Vec<Timestamp>,

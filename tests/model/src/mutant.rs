@@ -84,17 +84,17 @@ pub(super) enum Mutant {
 // === impl Mutant ===
 
 impl Mutant {
-    /// Whether every write is still one of the moves that the rules allow.
+    /// True if every write is still one of the moves that the rules allow.
     pub(super) fn is_well_formed(self) -> bool {
         self != Self::ShortenAndForget
     }
 
-    /// Whether candidates keep silent while they lead, or may yet by a write under way.
+    /// True if candidates keep silent while they lead, or may yet by a write under way.
     pub(super) fn is_unanimous(self) -> bool {
         matches!(self, Self::GrantOnUnanimity | Self::PostOnUnanimity)
     }
 
-    /// Whether a holder may come to write a shorter duration.
+    /// True if a holder may come to write a shorter duration.
     pub(super) fn shortens(self) -> bool {
         matches!(
             self,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use elector_protocol::{Instant, Moment, Renumber, Renumbering, ResourceVersion, Term, Timestamp};
 
-/// What every clock reads in every state.
+/// The reading of every clock in every state.
 pub(super) const NOW: Instant = Instant::from_epoch(Duration::from_secs(1000));
 /// The same by both clocks of a process: in a model they are one.
 pub(super) const MOMENT: Moment = Moment::same(NOW);
@@ -34,14 +34,14 @@ pub(super) struct Numbers {
     candidate_times: Vec<i64>,
     versions: Vec<i64>,
     terms: Vec<i64>,
-    /// Whether term zero may come again.
+    /// True if term zero may come again.
     zero_recurs: bool,
 }
 
-/// How far a process's ages are told apart, and by how much they grow.
+/// The growth of a process's ages, and the limits from which they are alike.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Aging {
-    /// How much time passes.
+    /// The time that passes.
     pub(super) by: Duration,
     /// Ages of this and more are alike.
     pub(super) limit: Duration,
@@ -347,7 +347,7 @@ mod tests {
         let near = [6, 10, 12].map(|number| ordered(number, &[10], &[6, 12]));
         let far = [1, 50, 99].map(|number| ordered(number, &[50], &[1, 99]));
         assert_eq!(near, far);
-        // What another process remembers is of no consequence.
+        // The memory of another process is of no consequence.
         let other = [1, 50, 99].map(|number| ordered(number, &[50], &[1, 99, 120]));
         assert_eq!(other, far);
     }

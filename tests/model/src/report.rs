@@ -15,11 +15,11 @@ use super::witness::Witnesses;
 pub struct SearchReport {
     /// The run.
     pub run: Run,
-    /// What was found, in a word.
+    /// The finding, in a word.
     pub verdict: String,
-    /// How many states were reached.
+    /// The number of states that were reached.
     pub states: usize,
-    /// How long one processor was busy with it; where the system does not tell, how long it took.
+    /// The processor time that it took; where the system does not report it, the time by the clock.
     pub took: Duration,
     /// Why it is not what was expected.
     pub failure: Option<String>,

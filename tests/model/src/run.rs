@@ -15,7 +15,7 @@ use super::witness::Witnesses;
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub(super) id: &'static str,
-    /// What it is about, in a few words.
+    /// Its subject, in a few words.
     pub(super) about: &'static str,
     /// The rule that is broken in it, where it must be found unsafe or trapped.
     pub(super) breaks: Option<&'static str>,
@@ -23,28 +23,28 @@ pub struct Run {
     pub(super) mixes: &'static [Mix],
     /// W, H and A.
     pub(super) timing: Timing,
-    /// How many candidates, one to three.
+    /// The number of candidates, one to three.
     pub(super) candidates: usize,
-    /// How many electors, one or two.
+    /// The number of electors, one or two.
     pub(super) electors: usize,
-    /// How many of the electors see changes of the Lease whenever they like. The others see them at once.
+    /// The number of electors that see changes of the Lease whenever they like. The others see them at once.
     pub(super) lagging: usize,
-    /// How many revisions a watch may lag behind before it has to list.
+    /// The number of revisions that a watch may lag behind before it has to list.
     pub(super) backlog: usize,
-    /// Whether an elector's write takes its time, or lands when it is sent. It is conditional on the very revision
+    /// True if an elector's write lands later than it is sent. It is conditional on the very revision
     /// that was judged, so to land later is much the same as to be sent later.
     pub(super) slow_electors: bool,
-    /// Whether a POST takes its time, or lands when it is sent.
+    /// True if a POST lands later than it is sent.
     pub(super) slow_posts: bool,
-    /// Whether electors crash and start again.
+    /// True if electors crash and start again.
     pub(super) restarts: bool,
-    /// Whether candidates are pinged and ack. Otherwise all ack at once.
+    /// True if candidates are pinged and ack. Otherwise all ack at once.
     pub(super) pings: bool,
-    /// Whether a holder's work may end by itself, so that the holder lets go.
+    /// True if a holder's work may end by itself, so that the holder lets go.
     pub(super) releases: bool,
-    /// How many writes that a candidate gave up may be under way, for each candidate.
+    /// The number of writes under way that each candidate may have given up.
     pub(super) orphans: usize,
-    /// Whether the reply to a write that landed may get lost.
+    /// True if the reply to a write that landed may get lost.
     pub(super) lost_replies: bool,
     /// Where it starts.
     pub(super) start: Start,
@@ -52,11 +52,11 @@ pub struct Run {
     pub(super) interference: Interference,
     /// The candidate that acks first, and whose writes of the Lease are all refused.
     pub(super) refused_candidate: Option<usize>,
-    /// Whether all candidates bear one name.
+    /// True if all candidates bear one name.
     pub(super) one_name: bool,
-    /// Whether the electors know W by what the candidates announce alone: the configured `W_max` is A.
+    /// True if the electors know W by what the candidates announce alone: the configured `W_max` is A.
     pub(super) announced: bool,
-    /// What is held against its predecessors as a token.
+    /// The number held against its predecessors as a token.
     pub(super) fence: Fence,
     /// Which writes the server applies without their condition.
     pub(super) lax: Lax,
@@ -64,7 +64,7 @@ pub struct Run {
     pub(super) mutant: Option<Mutant>,
     /// Where processes acquire leases themselves: how (R18).
     pub(super) acquisition: Option<AcquisitionSetup>,
-    /// Whether it is the best candidate that must be within reach as a leader, or any.
+    /// True if the best candidate must be within reach as a leader, rather than any.
     pub(super) best: bool,
     /// Its part in a full check.
     pub(super) full: Full,
@@ -113,17 +113,17 @@ impl Run {
         self.id
     }
 
-    /// Whether it is left to a full check.
+    /// True if it is left to a full check.
     pub fn is_full_only(&self) -> bool {
         self.full == Full::Only
     }
 
-    /// Whether a full check searches more than the usual one.
+    /// True if a full check searches more than the usual one.
     pub fn is_bigger_in_full(&self) -> bool {
         self.full != Full::Same
     }
 
-    /// Whether it is of the rules as they ship, of our candidates, and of a server that keeps R2.
+    /// True if it is of the rules as they ship, of our candidates, and of a server that keeps R2.
     pub(super) fn is_as_shipped(&self) -> bool {
         self.mutant.is_none()
             && self.acquisition.is_none_or(AcquisitionSetup::is_as_shipped)
@@ -132,12 +132,12 @@ impl Run {
             && !self.must_be_caught()
     }
 
-    /// Whether its electors behave alike, clocks apart.
+    /// True if its electors behave alike, clocks apart.
     pub(super) fn has_like_electors(&self) -> bool {
         matches!(self.lagging, 0 | 2) && !self.slow_electors
     }
 
-    /// Whether the check must find it unsafe or trapped.
+    /// True if the check must find it unsafe or trapped.
     pub(super) fn must_be_caught(&self) -> bool {
         matches!(
             self.expectation,
@@ -145,7 +145,7 @@ impl Run {
         )
     }
 
-    /// Whether a stranger may write a record of term zero.
+    /// True if a stranger may write a record of term zero.
     pub(super) fn strangers_restart_terms(&self) -> bool {
         let Interference {
             deletions,
@@ -178,14 +178,14 @@ impl Run {
         }
     }
 
-    /// Whether a property is looked at. A run with a mutant looks at what it must break alone: most mutants break
+    /// True if a property is looked at. A run with a mutant looks at what it must break alone: most mutants break
     /// a rule of form on their way, and to find that would prove less.
     pub(super) fn checks(&self, property: Property) -> bool {
         match self.expectation {
             Expectation::Unsafe(expected) => property == expected,
             Expectation::Trapped => false,
             Expectation::Safe(_) | Expectation::SafeAndLive(_) => {
-                // What is safe and not a move of ours is a mutant that costs nothing but the rule of form.
+                // A mutant that is safe and not a move of ours costs nothing but the rule of form.
                 property != Property::AllowedMove || self.mutant.is_none_or(Mutant::is_well_formed)
             }
         }

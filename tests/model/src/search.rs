@@ -13,9 +13,9 @@ pub(super) trait TransitionSystem {
     type State;
     /// A state in short: equal keys are equal states.
     type Key: Copy + Eq + Hash;
-    /// What leads from one state to the next.
+    /// A step from one state to the next.
     type Transition: fmt::Debug;
-    /// What must not be.
+    /// A violation.
     type Violation: Copy;
 
     /// Where everything starts.
@@ -26,9 +26,9 @@ pub(super) trait TransitionSystem {
     fn key(&mut self, state: &Self::State) -> Self::Key;
     /// The state of a key.
     fn state(&self, key: Self::Key) -> Self::State;
-    /// What is wrong with a state.
+    /// The violation in a state, if any.
     fn violation(&self, state: &Self::State) -> Option<Self::Violation>;
-    /// Whether this is a state that must stay within reach.
+    /// True if this is a state that must stay within reach.
     fn is_goal(&self, state: &Self::State) -> bool;
     /// One line for a trace.
     fn describe(&self, state: &Self::State) -> String;
@@ -36,17 +36,17 @@ pub(super) trait TransitionSystem {
 
 /// One step of a model.
 pub(super) struct Successor<S: TransitionSystem + ?Sized> {
-    /// What happened.
+    /// The transition.
     pub(super) by: S::Transition,
-    /// Whether it belongs to a course without faults.
+    /// Its kind: prompt, time or a fault.
     pub(super) kind: TransitionKind,
-    /// What was seen to be possible.
+    /// The possibilities that were seen.
     pub(super) witnesses: Witnesses,
-    /// What came of it.
+    /// The state after it.
     pub(super) state: S::State,
 }
 
-/// Whether a transition happens when all goes well.
+/// The kind of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransitionKind {
     /// It happens without delay.
@@ -57,17 +57,17 @@ pub(super) enum TransitionKind {
     Fault,
 }
 
-/// What a search found.
+/// The result of a search.
 pub(super) struct SearchResult<V> {
-    /// How many states were reached.
+    /// The number of states that were reached.
     pub(super) states: usize,
-    /// What was seen to be possible.
+    /// The possibilities that were seen.
     pub(super) witnesses: Witnesses,
     /// The verdict.
     pub(super) verdict: SearchVerdict<V>,
 }
 
-/// What a search amounts to.
+/// The verdict of a search.
 pub(super) enum SearchVerdict<V> {
     /// Every state is as it must be.
     Holds,

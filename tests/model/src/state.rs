@@ -82,7 +82,7 @@ impl<C> SystemState<C> {
         found.filter(|property| run.checks(*property))
     }
 
-    /// Whether a candidate leads that must stay within reach as a leader.
+    /// True if a candidate leads that must stay within reach as a leader.
     pub(super) fn is_goal(&self, run: &Run, leads: impl Fn(&C) -> bool) -> bool {
         let goals = if run.best { 1 } else { self.candidates.len() };
         self.candidates[..goals].iter().any(|it| leads(it))

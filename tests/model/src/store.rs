@@ -21,7 +21,7 @@ pub(super) struct LeaseStore {
     pub(super) objects: Vec<Option<CandidateRecord>>,
     /// A POST that was sent and has not landed. It has no base, so it may land whenever the name is absent.
     pub(super) post: Option<LeaseRecord>,
-    /// How many Leases were created: the next uid.
+    /// The number of Leases that were created: the next uid.
     pub(super) created: u8,
     /// The changes that strangers may still make.
     pub(super) interference: Interference,
@@ -37,11 +37,11 @@ pub(super) struct LeaseStore {
     pub(super) lax: Lax,
     /// Which properties are looked at, one bit each: the same in every state.
     pub(super) watched: u8,
-    /// What some write broke.
+    /// The property that some write broke.
     pub(super) broken: Option<Property>,
 }
 
-/// How often a stranger may interfere. This, and messages per process, is all that is bounded.
+/// The bounds of interference by strangers. Only these, and messages per process, are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Interference {
     /// Deletions of the Lease.
@@ -56,7 +56,7 @@ pub(super) struct Interference {
     pub(super) object_deletions: u8,
 }
 
-/// What is held against its predecessors as a token.
+/// The number held against its predecessors as a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fence {
     /// The revision that the accept replaced. Every earlier token is such a revision too, so it is below.
@@ -100,7 +100,7 @@ pub(super) enum Side {
     Candidate,
 }
 
-/// What must hold in every state.
+/// A property required of every state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Property {
     /// S1: at most one process believes that it leads.
@@ -113,7 +113,7 @@ pub(super) enum Property {
     ElecteeAcked,
 }
 
-/// What a write of the Lease amounted to.
+/// The outcome of a write of the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Landed {
     /// It was applied.
@@ -198,7 +198,7 @@ impl Renumber for Highest {
 // === impl LeaseStore ===
 
 impl LeaseStore {
-    /// Whether a write would be applied now.
+    /// True if a write would be applied now.
     pub(super) fn accepts(&self, write: &LeaseWrite, side: Side) -> bool {
         let unconditional = match self.lax {
             Lax::Electors => side == Side::Elector,
@@ -220,7 +220,7 @@ impl LeaseStore {
         }
     }
 
-    /// Whether a write may be applied at all, now or later. What is based on a revision that was replaced never is
+    /// True if a write may be applied at all, now or later. What is based on a revision that was replaced never is
     /// (R2), unless the server is lax.
     pub(super) fn may_accept(&self, write: &LeaseWrite, side: Side) -> bool {
         self.accepts(write, side) || (self.lax == Lax::AnyPut && self.interference.deletions > 0)
@@ -302,7 +302,7 @@ impl LeaseStore {
         });
     }
 
-    /// What there is, for people to read.
+    /// Its content, for people to read.
     pub(super) fn describe(&self) -> String {
         self.lease.as_ref().map_or_else(
             || "no lease".to_owned(),
@@ -383,7 +383,7 @@ impl Renumber for LeaseStore {
     }
 }
 
-/// Whether a record names the candidate of this index.
+/// True if a record names the candidate of this index.
 pub(super) fn names(record: &LeaseRecord, index: usize) -> bool {
     record
         .holder

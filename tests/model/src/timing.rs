@@ -11,7 +11,7 @@ pub(super) struct Timing {
     pub(super) accept: u64,
     /// R: how long a holder waits between renewals.
     pub(super) renew: u64,
-    /// How long an electee that did not accept is passed over.
+    /// The time for which an electee that did not accept is passed over.
     pub(super) passed_over: u64,
     /// For how long a pre-emption counts, and how many there may be.
     pub(super) preemptions: (u64, u8),

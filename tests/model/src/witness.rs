@@ -72,12 +72,12 @@ impl Witnesses {
         if so { self } else { Self::NONE }
     }
 
-    /// Whether anything of `other` is among these.
+    /// True if anything of `other` is among these.
     pub(super) fn include(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// What of these is not among `found`.
+    /// Those that are not among `found`.
     pub(super) fn without(self, found: Self) -> Self {
         Self(self.0 & !found.0)
     }

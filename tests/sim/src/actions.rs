@@ -118,7 +118,7 @@ impl Simulation {
         self.processes.get_mut(..count).unwrap_or_default()
     }
 
-    /// Whether a process stays away because it is an elector.
+    /// True if a process stays away because it is an elector.
     fn is_away(&self, who: ProcessIndex) -> bool {
         self.electors_away > 0 && who.0 < self.plan.setup.electors.len()
     }

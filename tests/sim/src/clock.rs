@@ -18,23 +18,23 @@ pub struct SimClock(Arc<ClockParts>);
 
 struct ClockParts {
     start: Real,
-    /// How fast it runs, in millionths of real time.
+    /// Its rate, in millionths of real time.
     rate: u64,
     state: Mutex<ClockState>,
 }
 
 struct ClockState {
-    /// What the time of day says at the start plus all steps, in microseconds.
+    /// The time of day at the start plus all steps, in microseconds.
     wall: i64,
-    /// What steps forward have added to the holder's clock.
+    /// The time that steps forward have added to the holder's clock.
     gained: Duration,
-    /// How long the elector's clock has stood still, in its own time.
+    /// The standstill of the elector's clock so far, in its own time.
     stood: Duration,
     /// Its reading when it was stopped, while it is.
     stopped: Option<Duration>,
 }
 
-/// How long a timer sleeps at most before it looks at its clock again, as in the production clock.
+/// The longest sleep of a timer before it looks at its clock again, as in the production clock.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The rate of real time.
@@ -59,7 +59,7 @@ impl SimClock {
         }))
     }
 
-    /// How fast it runs, in millionths of real time.
+    /// Its rate, in millionths of real time.
     #[must_use]
     pub fn rate(&self) -> u64 {
         self.0.rate
@@ -88,13 +88,13 @@ impl SimClock {
         }
     }
 
-    /// How long this clock takes to count `local`, in real time.
+    /// The real time in which this clock counts `local`.
     #[must_use]
     pub fn real(&self, local: Duration) -> Duration {
         scale(local, TRUE_RATE, self.0.rate)
     }
 
-    /// What this clock counts in so much real time.
+    /// The time that this clock counts in `real`.
     #[must_use]
     pub fn local(&self, real: Duration) -> Duration {
         scale(real, self.0.rate, TRUE_RATE)

@@ -37,7 +37,7 @@ pub struct RuleViolation {
     pub at: Duration,
     /// The rule or invariant, by its number.
     pub rule: &'static str,
-    /// What happened.
+    /// The description.
     pub text: String,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for RuleViolation {
     }
 }
 
-/// How often the processes may be polled within one millisecond. More is a loop that time never leaves.
+/// The bound on polls of the processes within one millisecond. More is a loop that time never leaves.
 const MAX_POLLS: u32 = 100_000;
 
 // === impl RunContext ===

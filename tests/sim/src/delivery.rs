@@ -1,4 +1,4 @@
-//! What each elector was told of the candidates, and when by its own clock.
+//! The deliveries of candidates to each elector, with the time by its own clock.
 //!
 //! A commit is not seen at once: watches are late, fall silent and end. What was read from a connection is all that its
 //! process can know.
@@ -21,7 +21,7 @@ pub(crate) struct CandidateDelivery {
     pub(crate) versions: Vec<u64>,
 }
 
-/// How revisions reached an elector.
+/// The way of revisions to an elector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeliverySource {
     /// By a list, which shows what is there and not since when.
@@ -36,7 +36,7 @@ pub(crate) enum DeliverySource {
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryLog(BTreeMap<(String, u32), Vec<CandidateDelivery>>);
 
-/// What an elector heard of a candidate (R15).
+/// A candidate's answers as an elector heard them (R15).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeardAnswers {
     /// The newest ack: its version, and when it was seen.

@@ -24,7 +24,7 @@ pub(crate) struct ElectorMonitor {
     limit: Option<Duration>,
     /// The electors that run, by the names of their processes.
     electors: BTreeMap<String, ElectorIncarnation>,
-    /// How many attempts and how many revisions of the lock have been followed.
+    /// The numbers of attempts and of revisions of the lock that have been followed.
     followed: (usize, usize),
     /// The newest revision of the lock that a stranger wrote, by its position.
     foreign: Option<usize>,
@@ -32,7 +32,7 @@ pub(crate) struct ElectorMonitor {
     term: Option<(Identity, Term)>,
     /// Pairs that were found to overlap, so that each is reported once.
     reported: BTreeSet<(String, String)>,
-    /// How many terms of the lock there were.
+    /// The number of terms of the lock.
     pub(crate) terms: u64,
 }
 
@@ -204,7 +204,7 @@ impl ElectorMonitor {
 // === impl ElectorIncarnation ===
 
 impl ElectorIncarnation {
-    /// Whether it may still lead by its own clock.
+    /// True if it may still lead by its own clock.
     fn believes(&self, limit: Duration) -> bool {
         self.proof.is_some_and(|proof| {
             let released = self.released.is_some_and(|at| at > proof.attempt);
@@ -213,13 +213,13 @@ impl ElectorIncarnation {
     }
 }
 
-/// Whether a write names its author as the holder.
+/// True if a write names its author as the holder.
 fn names_author(attempt: &RequestAttempt) -> bool {
     let holder = attempt.record.as_ref().and_then(|it| it.holder.as_ref());
     holder.is_some() && holder == attempt.author.identity.as_ref()
 }
 
-/// Whether a write renews or ends the very term of its author, and does not begin one.
+/// True if a write renews or ends the very term of its author, and does not begin one.
 fn continues_own_term(history: &LeaseHistory, attempt: &RequestAttempt) -> bool {
     let lock = history.leases.get(ELECTOR_LOCK).into_iter().flatten();
     let replaced = lock

@@ -51,7 +51,7 @@ struct BuiltinElector {
 /// The lease duration that both of them write.
 const DURATION: i32 = 15;
 
-/// How often client-go looks, and the built-in elector.
+/// The interval at which client-go looks, and the built-in elector.
 const PERIOD: Duration = Duration::from_secs(2);
 
 // === impl Simulation ===

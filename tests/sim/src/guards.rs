@@ -40,7 +40,7 @@ pub(crate) struct GuardMonitor {
     pub(crate) leadership: LeadershipStats,
 }
 
-/// How leadership changed in a run.
+/// The changes of leadership in a run.
 #[derive(Clone, Debug, Default)]
 pub struct LeadershipStats {
     /// Terms that were accepted.

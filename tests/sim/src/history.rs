@@ -38,7 +38,7 @@ pub(crate) struct LeaseRevision {
     pub(crate) record: Option<LeaseRecord>,
     /// Its attempt, where it was a write that was seen.
     pub(crate) attempt: Option<usize>,
-    /// Whether a person changed it without naming what was there before.
+    /// True if a person changed it without naming what was there before.
     pub(crate) intervention: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct LeaseHistory {
     pub(crate) attempts: Vec<RequestAttempt>,
     pub(crate) leases: BTreeMap<String, Vec<LeaseRevision>>,
     pub(crate) candidates: Vec<CandidateRevision>,
-    /// What the electors were told of the candidates.
+    /// The deliveries of candidates to the electors.
     pub(crate) deliveries: DeliveryLog,
     /// When a person changed which Lease, until its revision is recorded.
     interventions: Vec<(Duration, String)>,
@@ -74,7 +74,7 @@ struct ExemptingWrite {
 // === impl Author ===
 
 impl Author {
-    /// Whether it is bound by the rules.
+    /// True if it is bound by the rules.
     pub(crate) const fn is_ours(&self) -> bool {
         matches!(self.role, Role::Elector { .. } | Role::Candidate { .. })
     }
@@ -259,7 +259,7 @@ fn exemption(
     }
 }
 
-/// Whether what was sent is what the server has now, but for what it drops.
+/// True if the server keeps the record that was sent, but for what it drops.
 fn matches(sent: &LeaseRecord, kept: &LeaseRecord) -> bool {
     sent.same_record(kept)
         && (sent.acquire_time, sent.token, sent.token_term)

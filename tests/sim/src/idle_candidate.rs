@@ -17,14 +17,14 @@ pub(crate) struct IdleCandidate {
     pub(crate) api: CandidateApi,
     pub(crate) key: LeaseKey,
     pub(crate) clock: SimClock,
-    /// How long it keeps a name.
+    /// The time for which it keeps a name.
     pub(crate) keeps: Duration,
 }
 
-/// How often it looks for pings.
+/// The interval at which it looks for pings.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// How long before its end it deletes its object.
+/// The time before its end at which it deletes its object.
 const END: Duration = Duration::from_secs(2);
 
 // === impl IdleCandidate ===

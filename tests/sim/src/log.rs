@@ -59,7 +59,7 @@ impl RunLog {
         self.state().lines.clone()
     }
 
-    /// How many lines there were, and the hash of all of them.
+    /// The number of lines, and the hash of all of them.
     pub(crate) fn digest(&self) -> (u64, u64) {
         let state = self.state();
         (state.count, state.hash)

@@ -8,7 +8,7 @@ pub(crate) const NAMESPACE: &str = "default";
 /// Microseconds of 2026, when every clock would start that is not off.
 pub(crate) const EPOCH: i64 = 1_767_225_600_000_000;
 
-/// How long a candidate in auto mode leaves an elector for its grant: the default.
+/// The time that a candidate in auto mode leaves an elector for its grant: the default.
 pub(crate) const FALLBACK: Duration = Duration::from_secs(5);
 
 /// A lease that no candidate names: no process of ours may write it (S11).

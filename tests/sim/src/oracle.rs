@@ -35,10 +35,10 @@ struct HistoryCheck<'a> {
     revisions: BTreeMap<u64, &'a CandidateRevision>,
 }
 
-/// How long ago an elector saw an ack that counts without a ping (R15).
+/// The age, since its sighting, of an ack that counts without a ping (R15).
 const FRESH: Duration = Duration::from_secs(5);
 
-/// How long another elector may miss renewals of the lock of the built-in controller before it is taken over.
+/// The time without renewals after which the lock of the built-in controller is taken over from another elector.
 const MISSED_RENEWAL: Duration = Duration::from_secs(5);
 
 /// For how long after a fault electors may still judge by what it hid from them.
@@ -354,7 +354,7 @@ impl HistoryCheck<'_> {
         Ok(())
     }
 
-    /// Whether a fault hits the candidates of a lease, an elector or the Lease itself.
+    /// True if a fault hits the candidates of a lease, an elector or the Lease itself.
     fn concerns(&self, fault: &PlannedFault, lease: &str) -> bool {
         let electors = self.plan.setup.electors.len();
         let of = match &fault.kind {
@@ -371,7 +371,7 @@ impl HistoryCheck<'_> {
         of.is_none_or(|of| lease_name(of) == lease)
     }
 
-    /// What a candidate registered first as its emulation and binary version.
+    /// The emulation and binary version that a candidate registered first.
     fn version(&self, name: &Identity) -> Option<(&str, &str)> {
         let mut all = self.history.candidates.iter();
         let found = all.find(|it| it.object.metadata.name.as_deref() == Some(name.as_str()))?;
@@ -380,12 +380,12 @@ impl HistoryCheck<'_> {
     }
 }
 
-/// Whether a Lease is a lock, which electors hold.
+/// True if a Lease is a lock, which electors hold.
 fn is_lock(lease: &str) -> bool {
     [ELECTOR_LOCK, BUILTIN_LOCK].contains(&lease)
 }
 
-/// How long an elector leaves the lock of the built-in controller to that holder.
+/// The time for which an elector leaves the lock of the built-in controller to that holder.
 fn builtin_wait(holder: &Identity, duration: Option<Duration>) -> Duration {
     let missed = match holder.is_elector() {
         true => MISSED_RENEWAL,
@@ -404,7 +404,7 @@ fn born(record: &LeaseRecord) -> Result<(), OracleViolation> {
     }
 }
 
-/// How many candidates a fault may bring or take away: one, or one for each name that a client registers in turn.
+/// The number of candidates that a fault may add or remove: one, or one for each name that a client registers in turn.
 fn names_of(fault: &FaultKind) -> usize {
     let names = match fault {
         FaultKind::IdleCandidate(_, keeps, lasts) => lasts.as_millis() / keeps.as_millis().max(1),

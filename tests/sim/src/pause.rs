@@ -10,7 +10,7 @@ pub(crate) struct PauseSwitch(Arc<Mutex<PauseState>>);
 
 #[derive(Default)]
 struct PauseState {
-    /// How many pauses are on.
+    /// The number of pauses that are on.
     pauses: u32,
     waiting: Vec<Waker>,
 }

@@ -18,7 +18,7 @@ use crate::names::{ELECTOR_LOCK, lease_name};
 /// Everything that a run depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPlan {
-    /// What it was drawn from; also seeds the jitter of the network.
+    /// The seed of its draw, and of the jitter of the network.
     pub seed: u64,
     /// The processes and the server.
     pub setup: Setup,
@@ -31,13 +31,13 @@ pub struct RunPlan {
 /// The processes and the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Whether the server keeps `spec.strategy` and `spec.preferredHolder`.
+    /// True if the server keeps `spec.strategy` and `spec.preferredHolder`.
     pub feature_gate: bool,
-    /// Whether LeaseCandidates are custom resources.
+    /// True if LeaseCandidates are custom resources.
     pub custom: bool,
-    /// Whether the server knows no LeaseCandidates at all, so that no elector does anything.
+    /// True if the server knows no LeaseCandidates at all, so that no elector does anything.
     pub unserved: bool,
-    /// How many leases there are.
+    /// The number of leases.
     pub leases: usize,
     /// The electors.
     pub electors: Vec<ProcessHost>,
@@ -52,18 +52,18 @@ pub struct Setup {
 pub struct ElectorLocks {
     /// W and H in seconds of their own lock, where they elect one of themselves; otherwise all of them act.
     pub leader_election: Option<(u64, u64)>,
-    /// Whether they take the lock of the built-in controller.
+    /// True if they take the lock of the built-in controller.
     pub builtin: bool,
 }
 
 /// Where a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessHost {
-    /// How fast its clock runs, in millionths of real time.
+    /// The rate of its clock, in millionths of real time.
     pub rate: u64,
-    /// How far its time of day is off, in milliseconds.
+    /// The error of its time of day, in milliseconds.
     pub offset: i64,
-    /// How long its requests, their answers and what its watches tell are on the way, in milliseconds.
+    /// The delay of its requests, of their answers and of its watch events, in milliseconds.
     pub latency: u64,
     /// When it starts.
     pub start: Duration,
@@ -80,13 +80,13 @@ pub struct PlannedCandidate {
     pub version: (u64, u64),
     /// W and H in seconds.
     pub timing: (u64, u64),
-    /// How long its work takes to stop.
+    /// The time that its work takes to stop.
     pub stop: Duration,
-    /// How it comes by its terms (R18).
+    /// Its way to its terms (R18).
     pub mode: PlannedMode,
 }
 
-/// How a candidate comes by its terms (R18).
+/// The way of a candidate to its terms (R18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PlannedMode {
     /// By the grants of electors.

@@ -39,7 +39,7 @@ pub(crate) struct SimulatedProcess {
     shutdown: Option<oneshot::Sender<()>>,
 }
 
-/// What a process is.
+/// The kind of a process.
 #[derive(Clone, Debug)]
 pub(crate) enum ProcessKind {
     /// An elector, and the locks that it takes.
@@ -48,7 +48,7 @@ pub(crate) enum ProcessKind {
     Candidate(plan::PlannedCandidate, Option<String>),
 }
 
-/// How much longer than usual a request may take, in milliseconds.
+/// The longest delay of a request beyond the usual, in milliseconds.
 const JITTER: u64 = 4;
 
 // === impl SimulatedProcess ===
@@ -118,7 +118,7 @@ impl SimulatedProcess {
         self.host
     }
 
-    /// Whether it runs.
+    /// True while it runs.
     pub(crate) fn runs(&self) -> bool {
         self.task.as_ref().is_some_and(|task| !task.is_finished())
     }

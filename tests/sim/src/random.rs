@@ -43,7 +43,7 @@ impl Random {
         Duration::from_millis(self.between(low, high))
     }
 
-    /// Whether something happens that happens so often in a hundred cases.
+    /// True in `chance` of a hundred cases.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.bits() % 100 < chance
     }

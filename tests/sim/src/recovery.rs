@@ -13,7 +13,7 @@ use crate::plan::{self, PlannedMode, RestartName};
 use crate::process::ProcessKind;
 use crate::simulation::Simulation;
 
-/// How often it is looked whether something has come about.
+/// The pause between two looks at what is to come about.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The longest accept window: a grant to a candidate that died just then lasts so long (R5).
@@ -22,10 +22,10 @@ const LONGEST_GRANT: Duration = Duration::from_secs(60);
 /// The longest time that a candidate is passed over (R5), and what it may take to be asked and to hand over then.
 const BEST_LEADS: Duration = Duration::from_secs(15 * 60 + 120);
 
-/// How long nothing is to happen.
+/// The time for which nothing is to happen.
 const QUIET_PERIOD: Duration = Duration::from_secs(40);
 
-/// What elections take besides waiting: requests, questions, retries.
+/// The cost of elections besides waiting: requests, questions, retries.
 const SLACK: Duration = Duration::from_secs(12);
 
 // === impl Simulation ===
@@ -142,7 +142,7 @@ impl Simulation {
         }
     }
 
-    /// Whether a leader of this H and clock wrote as often as it is to, and no other process did.
+    /// Checks that a leader of this H and clock wrote as often as it is to, and no other process did.
     fn check_renewals(
         &self,
         lease: &str,
@@ -257,7 +257,7 @@ impl Simulation {
         for elector in self.electors() {
             elector.crash().await;
         }
-        // What the electors wrote last may be a grant.
+        // The last write of the electors may be a grant.
         let leases = 0..self.plan.setup.leases;
         for lease in leases.clone() {
             let acquirers = self.plan.setup.candidates_of(lease);
@@ -388,7 +388,7 @@ impl Simulation {
     }
 }
 
-/// How often a holder of this H and clock writes at most in so much real time.
+/// The most writes of a holder of this H and clock within `time` of real time.
 fn renewals_in(time: Duration, h: Duration, rate: u64) -> u64 {
     let local = time.as_nanos() * u128::from(rate) / u128::from(TRUE_RATE);
     let interval = (h / 3).as_nanos().max(1);

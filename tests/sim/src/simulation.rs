@@ -24,11 +24,11 @@ use crate::verification;
 pub struct RunReport {
     /// The violations of the rules.
     pub violations: Vec<RuleViolation>,
-    /// How leadership changed in a run.
+    /// The changes of leadership in a run.
     pub leadership: LeadershipStats,
-    /// How long it was, in virtual time.
+    /// Its length, in virtual time.
     pub lasted: Duration,
-    /// How many lines the trace has, and their hash.
+    /// The number of lines of the trace, and their hash.
     pub digest: (u64, u64),
     /// The trace, if it was to be kept.
     pub trace: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Simulation {
     /// Second processes under the name of a candidate; they end with the faults.
     pub(crate) twins: Vec<SimulatedProcess>,
     pub(crate) foreign_clients: JoinSet<()>,
-    /// How many faults keep the electors away at present.
+    /// The number of faults that keep the electors away at present.
     pub(crate) electors_away: u32,
 }
 

@@ -59,13 +59,13 @@ impl RunStatistics {
         }
     }
 
-    /// How many runs there were.
+    /// The number of runs.
     #[must_use]
     pub fn seeds(&self) -> u64 {
         self.seeds
     }
 
-    /// How many of them something was wrong with.
+    /// The number of runs that failed.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed
@@ -120,7 +120,7 @@ impl RunStatistics {
     }
 }
 
-/// How many there are, and how long they are.
+/// The number of `times`, and their lengths.
 fn spread(times: &[Duration]) -> String {
     let mut times = times.to_vec();
     times.sort();

@@ -28,12 +28,12 @@ pub(crate) struct Transport {
     pub(crate) context: RunContext,
     pub(crate) author: Author,
     pub(crate) clock: SimClock,
-    /// How much longer than usual a request or its answer may take, in milliseconds.
+    /// The longest delay of a request or its answer beyond the usual, in milliseconds.
     pub(crate) jitter: u64,
     pub(crate) random: Arc<Mutex<Random>>,
 }
 
-/// How long a request may take that names no timeout of its own.
+/// The timeout of a request that names none of its own.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 // === impl Transport ===

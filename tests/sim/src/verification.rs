@@ -18,7 +18,7 @@ use crate::history::{LeaseHistory, Role};
 use crate::names::{ELECTOR_LOCK, EPOCH, NAMESPACE, lease_name};
 use crate::plan::{FaultKind, LeaseTampering, RunPlan};
 
-/// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
+/// The longest time from a commit to its sight by an elector, as far as is known: it may have slept.
 const RECORDING_DELAY: Duration = Duration::from_secs(3600);
 
 /// The violations that the history checker finds.
@@ -85,7 +85,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
     breaches.collect()
 }
 
-/// Whether a process of ours holds that lease, rather than granting it to others.
+/// True if a process of ours holds that lease, rather than granting it to others.
 fn holds(role: &Role, lease: &str) -> bool {
     match role {
         Role::Candidate { .. } => true,

@@ -16,7 +16,7 @@ use elector_sim::{
 };
 use serde_json::json;
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SimArgs {
     from: u64,
@@ -30,13 +30,13 @@ struct SimArgs {
     all: bool,
 }
 
-/// How many seeds `cargo test` runs.
+/// The number of seeds that `cargo test` runs.
 const SEEDS: u64 = 120;
 
 /// Worlds beyond the bound that are looked into for one with two leaders.
 const BEYOND: u64 = 20;
 
-/// How many plans a failing one may be cut down with.
+/// The number of plans with which a failing one may be cut down.
 const CUTS: usize = 60;
 
 /// Where the page goes.
@@ -311,7 +311,7 @@ impl SimArgs {
                 "--digest" => args.digest = Some(number()?),
                 "--record" => args.record = true,
                 "--help" | "-h" => return Ok(None),
-                // What cargo passes to every test program.
+                // Flags that cargo passes to every test program.
                 "--nocapture" | "--quiet" | "-q" | "--include-ignored" | "--ignored" => {}
                 other => return Err(format!("{other} is unknown")),
             }

@@ -52,13 +52,13 @@ struct GuardedArgs {
     name: String,
 }
 
-/// How often it works.
+/// The interval of its work.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// How long a command that traps SIGTERM goes on.
+/// The time for which a command that traps SIGTERM goes on.
 const TRAPPED: Duration = Duration::from_secs(4);
 
-/// How long an operation may take: less than the effect grace of 5 s.
+/// The longest time of an operation: less than the effect grace of 5 s.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[tokio::main]

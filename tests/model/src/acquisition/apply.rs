@@ -45,7 +45,7 @@ impl AcquisitionState {
         witnesses
     }
 
-    /// What follows at once, whatever happened.
+    /// The immediate consequences, whatever happened.
     pub(super) fn catch_up(&mut self, system: &AcquisitionSystem) {
         for process in &mut self.candidates {
             Rc::make_mut(process).catch_up(&self.store, &system.run);
@@ -234,7 +234,7 @@ impl AcquisitionState {
         }
     }
 
-    /// What a write that lands now is a witness of.
+    /// The witnesses of a write that lands now.
     fn witnesses_of(
         &self,
         index: usize,

@@ -46,7 +46,7 @@ pub(super) fn possible(
     transitions
 }
 
-/// Whether an elector changes the Lease by it.
+/// True if an elector changes the Lease by it.
 fn writes(by: &ElectorTransition) -> bool {
     matches!(
         by,

@@ -26,15 +26,15 @@ pub(in super::super) struct AcquiringProcess {
     /// Which of the names it bears in this life.
     pub(super) name: usize,
     pub(super) holder: Holder,
-    /// Whether its watch of the Lease is whole. If not, it lists.
+    /// True if its watch of the Lease is whole. If not, it lists.
     whole: bool,
-    /// What its watch has yet to deliver, the oldest first.
+    /// News that its watch has yet to deliver, the oldest first.
     backlog: Vec<LeaseNews>,
     /// The request under way that changes the Lease.
     pub(super) message: Option<AcquiringMessage>,
     /// Requests that were given up, by this life or an earlier one, and may land yet.
     pub(super) orphans: Vec<LeaseRequest>,
-    /// Whether a read is under way.
+    /// True while a read is under way.
     pub(super) reading: bool,
     pub(super) work: ProcessWork,
     /// When the work was started, where that matters.
@@ -69,7 +69,7 @@ pub(super) enum AcquiringMessage {
     Dead,
 }
 
-/// What the work of a term is doing.
+/// The state of a term's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ProcessWork {
     Idle,
@@ -110,23 +110,23 @@ impl AcquiringProcess {
         };
     }
 
-    /// Whether a crash would lose anything but time.
+    /// True if a crash would lose anything but time.
     pub(super) fn can_crash(&self) -> bool {
         self.work != ProcessWork::Idle || self.message.is_some() || self.reading
     }
 
-    /// Whether this process believes that it leads.
+    /// True if this process believes that it leads.
     pub(in super::super) fn believes(&self, run: &Run) -> bool {
         self.holder.believes(NOW) || self.variation.believes(run)
     }
 
-    /// Whether it believes that it holds the lock, and has waited for as long as the one that it may have displaced goes
-    /// on.
+    /// True if it believes that it holds the lock, and has waited for as long as the one that it may have displaced
+    /// goes on.
     pub(super) fn has_authority(&self, lock: ModelLock, run: &Run) -> bool {
         self.believes(run) && self.started.is_some_and(|at| at.after(lock.quiet) <= NOW)
     }
 
-    /// Whether there is anything to see.
+    /// True if there is anything to see.
     pub(super) fn can_see(&self) -> bool {
         !self.whole || !self.backlog.is_empty()
     }
@@ -213,7 +213,7 @@ impl AcquiringProcess {
         self.settle(run)
     }
 
-    /// Whether the request under way can be given up within the bounds of the run.
+    /// True if the request under way can be given up within the bounds of the run.
     pub(super) fn can_give_up(&self, run: &Run) -> bool {
         match &self.message {
             Some(AcquiringMessage::Sent(_)) => self.orphans.len() < run.orphans,
@@ -233,7 +233,7 @@ impl AcquiringProcess {
         self.settle(run)
     }
 
-    /// Whether news have overtaken the request under way. A refusal that is under way is as good as there.
+    /// True if news have overtaken the request under way. A refusal that is under way is as good as there.
     pub(super) fn can_set_aside(&self) -> bool {
         let refused = matches!(self.message, Some(AcquiringMessage::Dead));
         !refused && self.holder.clone().set_aside_overtaken(MOMENT)
@@ -311,7 +311,7 @@ impl AcquiringProcess {
         self.orphans.retain(|request| !dead(request));
     }
 
-    /// Whether its watch is about to deliver what it knows already.
+    /// True if its watch is about to deliver what it knows already.
     fn has_old_news(&self) -> bool {
         match (self.holder.known(), self.backlog.first()) {
             (Some(known), Some(LeaseNews::Seen(news))) => news.version <= known.version,
@@ -319,7 +319,7 @@ impl AcquiringProcess {
         }
     }
 
-    /// Whether a step would do something.
+    /// True if a step would do something.
     pub(super) fn is_due(&self) -> bool {
         let mut holder = self.holder.clone();
         !holder.step(MOMENT, timestamp(FRESH)).effects.is_empty()
@@ -387,7 +387,7 @@ impl Renumber for LeaseNews {
 }
 
 impl LeaseRequest {
-    /// Whether it may be applied, now or later. A PUT on a revision that was replaced never is (R2); a POST waits for
+    /// True if it may be applied, now or later. A PUT on a revision that was replaced never is (R2); a POST waits for
     /// the name to be absent.
     fn may_land(&self, store: &LeaseStore) -> bool {
         match self {
@@ -396,7 +396,7 @@ impl LeaseRequest {
         }
     }
 
-    /// What kind of write it is. A POST has none.
+    /// The kind of write. A POST has none.
     pub(super) fn kind(&self) -> Option<&WriteKind> {
         match self {
             Self::Put(_, kind, _) => Some(kind),

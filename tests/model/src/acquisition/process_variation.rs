@@ -74,13 +74,13 @@ impl Mutant {
 // === impl ProcessVariation ===
 
 impl ProcessVariation {
-    /// Whether a belief is there in spite of the holder.
+    /// True if a belief is there in spite of the holder.
     pub(super) fn believes(&self, run: &Run) -> bool {
         self.counted_from
             .is_some_and(|from| NOW < from.after(run.renew_deadline()))
     }
 
-    /// What is made of a POST before it is sent.
+    /// The alteration of a POST before it is sent.
     pub(super) fn post(&mut self, born: LeaseRecord, by: Identity, run: &Run) -> LeaseRecord {
         if run.mutant != Some(Mutant::AcquireByPost) {
             return born;

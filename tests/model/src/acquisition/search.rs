@@ -83,7 +83,7 @@ impl CandidateKind for AcquisitionKind {
     }
 }
 
-/// Whether any elector may act.
+/// True if any elector may act.
 fn has_authority(system: &AcquisitionSystem, state: &AcquisitionState, lock: ModelLock) -> bool {
     let mut electors = state.candidates[..lock.electors].iter();
     electors.any(|elector| elector.has_authority(lock, &system.run))

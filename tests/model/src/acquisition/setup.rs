@@ -8,25 +8,25 @@ use elector_protocol::holder::{Acquisition, Displaced, HolderMode};
 /// Processes that acquire, and what is unusual about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct AcquisitionSetup {
-    /// How the processes come by their terms.
+    /// The way of the processes to their terms.
     pub(in super::super) mode: ModelMode,
-    /// What the processes are told of the longest lease duration; W, if nothing else.
+    /// The longest lease duration given to the processes; W, if none.
     pub(in super::super) flag: Option<Duration>,
     /// Overrides the wait for a Lease that is missing or unproven.
     pub(in super::super) grace: Option<Duration>,
-    /// Whether the first process bears another name in every second life.
+    /// True if the first process bears another name in every second life.
     pub(in super::super) renames: bool,
-    /// Whether an elector may ping at any time, whatever becomes of it.
+    /// True if an elector may ping at any time, whatever becomes of it.
     pub(in super::super) pinged: bool,
-    /// Whether the electors may write the Lease.
+    /// True if the electors may write the Lease.
     pub(in super::super) electors_write: bool,
-    /// Whether the first candidate is better than the others, so that they are asked to make room.
+    /// True if the first candidate is better than the others, so that they are asked to make room.
     pub(in super::super) ranked: bool,
     /// Where the lease is a lock of electors, of which two may believe (R17).
     pub(in super::super) lock: Option<ModelLock>,
 }
 
-/// How a process comes by its terms.
+/// The way of a process to its terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum ModelMode {
     /// It acquires as soon as the lease is free.
@@ -38,19 +38,19 @@ pub(in super::super) enum ModelMode {
 /// A lock that electors hold, at times beside the elector that is built into kube-apiserver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct ModelLock {
-    /// How many of the processes are electors; the others are built-in ones. That one waits as any holder does, and it
+    /// The number of electors; the other processes are built-in ones. That one waits as any holder does, and it
     /// goes on until its own deadline where its watch lags as far.
     pub(in super::super) electors: usize,
-    /// Whether a holder that is no elector is replaced at once.
+    /// True if a holder that is no elector is replaced at once.
     pub(in super::super) displaces: bool,
-    /// How long an elector that took the lock waits before it acts.
+    /// The wait of an elector that took the lock, before it acts.
     pub(in super::super) quiet: Duration,
 }
 
 /// More than an acquisition may be delayed without a look at the Lease (R18).
 const LATE: Duration = Duration::from_secs(1);
 
-/// How long a lease is free before a process in auto mode takes it: a tick of any clock.
+/// The time for which a lease is free before a process in auto mode takes it: a tick of any clock.
 pub(super) const FALLBACK: Duration = Duration::from_secs(2);
 
 // === impl AcquisitionSetup ===
@@ -73,17 +73,17 @@ impl AcquisitionSetup {
         ..Self::PLAIN
     };
 
-    /// Whether its waits are those of the rules.
+    /// True if its waits are those of the rules.
     pub(in super::super) fn is_as_shipped(self) -> bool {
         self.grace.is_none() || self.lock.is_some()
     }
 
-    /// Whether the process of an index is an elector that holds a lock.
+    /// True if the process of an index is an elector that holds a lock.
     pub(super) fn is_elector(&self, index: usize) -> bool {
         self.lock.is_some_and(|lock| index < lock.electors)
     }
 
-    /// Whether the process of an index is the elector that is built in.
+    /// True if the process of an index is the elector that is built in.
     pub(super) fn is_builtin(&self, index: usize) -> bool {
         self.lock.is_some_and(|lock| index >= lock.electors)
     }
@@ -109,7 +109,7 @@ impl AcquisitionSetup {
         }
     }
 
-    /// How long a process waits at most after what it saw, and until its acquisition is late.
+    /// The longest wait of a process after what it saw, and until its acquisition is late.
     pub(super) fn longest_wait(&self, longest: Duration) -> Duration {
         LATE + match self.mode {
             ModelMode::Plain => longest,

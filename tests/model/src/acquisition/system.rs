@@ -25,7 +25,7 @@ pub(in super::super) type AcquisitionState = SystemState<AcquiringProcess>;
 /// The system of a run whose processes acquire leases themselves.
 pub(in super::super) type AcquisitionSystem = LeaseSystem<AcquisitionKind>;
 
-/// What only a system has whose processes acquire leases themselves.
+/// The part peculiar to a system whose processes acquire leases themselves.
 pub(in super::super) struct AcquisitionKind {
     pub(super) setup: AcquisitionSetup,
     /// By the name.
@@ -82,7 +82,7 @@ impl AcquisitionSystem {
         }
     }
 
-    /// Whether a process's step would do something.
+    /// True if a process's step would do something.
     pub(super) fn is_due(&self, process: &Rc<AcquiringProcess>) -> bool {
         let mut known = self.kind.due.borrow_mut();
         *known

@@ -54,7 +54,7 @@ pub(in super::super) enum ProcessTransition {
 // === impl AcquisitionTransition ===
 
 impl AcquisitionTransition {
-    /// Whether it happens when all goes well.
+    /// Its kind: prompt, time or a fault.
     pub(in super::super) fn kind(&self) -> TransitionKind {
         match self {
             Self::Tick => TransitionKind::Time,

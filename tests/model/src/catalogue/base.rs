@@ -1,4 +1,4 @@
-//! What the runs have in common: the world that they vary, the interference of strangers, and expectations.
+//! The common part of the runs: the world that they vary, the interference of strangers, and expectations.
 
 use super::super::clocks::WORST;
 use super::super::mutant::Mutant;

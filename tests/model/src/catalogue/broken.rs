@@ -85,7 +85,7 @@ fn belief() -> Vec<Run> {
     ]
 }
 
-/// How the Lease is written.
+/// The writes of the Lease.
 fn writes() -> Vec<Run> {
     let forbidden = |run| Run {
         expectation: Expectation::Unsafe(Property::AllowedMove),
@@ -206,7 +206,7 @@ fn expiry() -> Vec<Run> {
     ]
 }
 
-/// What a token is worth, and an electee.
+/// The worth of a token, and of an electee.
 fn terms() -> Vec<Run> {
     let stale = |id, rule, about, interference| Run {
         breaks: Some(rule),

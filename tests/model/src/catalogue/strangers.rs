@@ -1,5 +1,4 @@
-//! What strangers do to the Lease, and what mutants do that turn out to be harmless: the runs with a mutant, done
-//! right.
+//! Changes of the Lease by strangers, and mutants that turn out to be harmless: the runs with a mutant, done right.
 
 use super::super::clocks::SOME;
 use super::super::mutant::Mutant;

@@ -28,7 +28,7 @@ fn every_safe_run_has_something_to_meet() {
     }
 }
 
-/// What must be searched whatever else is. Where a row is a switch, it comes with what is safe beside it.
+/// The rows that must be searched in any case. Where a row is a switch, it comes with the safe one beside it.
 const ROWS: [&str; 101] = [
     "MC-S0",
     "MC-S1",
@@ -144,7 +144,7 @@ fn no_row_is_missing() {
 /// The changes that a stranger makes to the Lease.
 const CHANGES: [&str; 4] = ["delete", "create", "blank", "wipe"];
 
-/// How often a run lets a stranger do it.
+/// The number of times a run lets a stranger do it.
 fn times(change: &str, interference: Interference) -> u8 {
     match change {
         "delete" => interference.deletions,

@@ -299,7 +299,7 @@ impl ElectionState {
         Witnesses::TAKES_OVER.when(takes_over) | Witnesses::SIGNALS.when(signals)
     }
 
-    /// Whether a grant takes the place of a holder that crashed and has not even looked since.
+    /// True if a grant takes the place of a holder that crashed and has not even looked since.
     fn takes_over(&self, grant: &LeaseRecord) -> bool {
         let Some(lease) = &self.store.lease else {
             return false;

@@ -28,7 +28,7 @@ pub(in super::super) struct CandidateProcess {
     pub(in super::super) message: Option<CandidateMessage>,
     /// Writes that were given up, by this life or an earlier one, and may land yet.
     pub(in super::super) orphans: Vec<LeaseWrite>,
-    /// Whether a read is under way.
+    /// True while a read is under way.
     pub(in super::super) reading: bool,
     pub(in super::super) work: ModelWork,
     /// Kept for mutants alone.
@@ -46,7 +46,7 @@ pub(in super::super) enum CandidateMessage {
     Dead(WriteKind),
 }
 
-/// What the work is doing.
+/// The state of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum ModelWork {
     Idle,
@@ -89,18 +89,18 @@ impl CandidateProcess {
         };
     }
 
-    /// Whether a crash would lose anything.
+    /// True if a crash would lose anything.
     pub(in super::super) fn can_crash(&self) -> bool {
         self.work != ModelWork::Idle || self.message.is_some() || self.reading
     }
 
-    /// Whether this process believes that it leads.
+    /// True if this process believes that it leads.
     pub(in super::super) fn believes(&self, run: &Run) -> bool {
         (self.holder.believes(NOW) && self.variation.allows(&self.holder, run))
             || self.variation.believes(run)
     }
 
-    /// Whether its newest news of the Lease is old.
+    /// True if its newest news of the Lease is old.
     pub(in super::super) fn can_look(&self, store: &LeaseStore) -> bool {
         self.holder.known() != store.lease.as_ref()
     }
@@ -157,7 +157,7 @@ impl CandidateProcess {
         self.settle(run, None)
     }
 
-    /// Whether the write under way can be given up within the bounds of the run.
+    /// True if the write under way can be given up within the bounds of the run.
     pub(in super::super) fn can_give_up(&self, run: &Run) -> bool {
         match &self.message {
             Some(CandidateMessage::Sent(..)) => self.orphans.len() < run.orphans,
@@ -177,7 +177,7 @@ impl CandidateProcess {
         self.settle(run, None)
     }
 
-    /// Whether news have overtaken the request under way. A refusal that is under way is as good as there.
+    /// True if news have overtaken the request under way. A refusal that is under way is as good as there.
     pub(in super::super) fn can_set_aside(&self) -> bool {
         let refused = matches!(self.message, Some(CandidateMessage::Dead(_)));
         !refused && self.holder.clone().set_aside_overtaken(MOMENT)
@@ -244,7 +244,7 @@ impl CandidateProcess {
             .retain(|write| store.may_accept(write, Side::Candidate));
     }
 
-    /// Whether the reply under way would begin a term.
+    /// True if the reply under way would begin a term.
     fn would_start(&self) -> bool {
         let Some(CandidateMessage::Landed(_, snapshot)) = &self.message else {
             return false;
@@ -328,7 +328,7 @@ impl CandidateProcess {
         witnesses
     }
 
-    /// Whether a step would do something.
+    /// True if a step would do something.
     pub(in super::super) fn is_due(&self) -> bool {
         let mut holder = self.holder.clone();
         !holder.step(MOMENT, timestamp(FRESH)).effects.is_empty()

@@ -33,13 +33,13 @@ const SHORT_BELIEF: Duration = Duration::from_secs(2);
 // === impl CandidateVariation ===
 
 impl CandidateVariation {
-    /// Whether a belief is there in spite of the holder.
+    /// True if a belief is there in spite of the holder.
     pub(in super::super) fn believes(&self, run: &Run) -> bool {
         let lasts = |from: Instant| NOW < from.after(run.renew_deadline());
         self.clings || self.counted_from.is_some_and(lasts)
     }
 
-    /// Whether the belief of a holder is let stand.
+    /// True if the belief of a holder stands.
     pub(in super::super) fn allows(&self, holder: &Holder, run: &Run) -> bool {
         let (Some(first), Some(belief)) = (self.shortened, holder.belief()) else {
             return true;
@@ -51,7 +51,7 @@ impl CandidateVariation {
         NOW < first.max(Instant::from_epoch(proven)).after(SHORT_BELIEF)
     }
 
-    /// What is made of a write before it is sent.
+    /// The alteration of a write before it is sent.
     pub(in super::super) fn send(&mut self, kind: &WriteKind, write: &mut LeaseWrite, run: &Run) {
         if *kind != WriteKind::Renew {
             return;
@@ -74,7 +74,7 @@ impl CandidateVariation {
         }
     }
 
-    /// What is made of a revision before it is taken in.
+    /// The alteration of a revision before it is taken in.
     pub(in super::super) fn alter_news(&self, mut seen: LeaseSnapshot, run: &Run) -> LeaseSnapshot {
         if run.mutant == Some(Mutant::TrustTheName) {
             (seen.record.token, seen.record.token_term) = (None, None);

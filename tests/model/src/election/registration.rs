@@ -14,7 +14,7 @@ use super::candidate::CandidateProcess;
 // === impl CandidateProcess ===
 
 impl CandidateProcess {
-    /// Whether there is something to write into its own object.
+    /// True if there is something to write into its own object.
     pub(in super::super) fn is_pinged(&self, store: &LeaseStore) -> bool {
         let object = store.objects[self.name].as_ref();
         object.is_none_or(CandidateRecord::is_pinged) || !self.registration.is_registered()

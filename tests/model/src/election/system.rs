@@ -24,7 +24,7 @@ pub(in super::super) type ElectionState = SystemState<CandidateProcess>;
 /// The system of a run with candidates of ours.
 pub(in super::super) type ElectionSystem = LeaseSystem<ElectionKind>;
 
-/// What only a system with candidates of ours has.
+/// The part peculiar to a system with candidates of ours.
 pub(in super::super) struct ElectionKind {
     pub(super) configs: Vec<Arc<HolderConfig>>,
     /// By address of the interned process, which it keeps for ever.
@@ -61,7 +61,7 @@ impl ElectionSystem {
         }
     }
 
-    /// Whether a candidate's step would do something.
+    /// True if a candidate's step would do something.
     pub(super) fn is_due(&self, candidate: &Rc<CandidateProcess>) -> bool {
         let mut known = self.kind.due.borrow_mut();
         *known

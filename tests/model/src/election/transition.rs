@@ -65,7 +65,7 @@ pub(in super::super) enum CandidateTransition {
 // === impl ElectionTransition ===
 
 impl ElectionTransition {
-    /// Whether it happens when all goes well.
+    /// Its kind: prompt, time or a fault.
     pub(in super::super) fn kind(&self) -> TransitionKind {
         match self {
             Self::Tick => TransitionKind::Time,
@@ -96,7 +96,7 @@ impl ElectionTransition {
         }
     }
 
-    /// What it does to the clocks.
+    /// Its effect on the clocks.
     pub(in super::super) fn time(&self) -> Time {
         match self {
             Self::Tick => Time::Passes,

@@ -6,7 +6,7 @@ use elector_protocol::{LeaseRecord, Occupancy, Uid};
 
 use crate::history::LeaseRevision;
 
-/// What is known of a Lease before a revision.
+/// The past of a Lease before a revision.
 #[derive(Default)]
 pub(super) struct PastRevisions {
     /// The revision before, `None` where there is no Lease.
@@ -18,13 +18,13 @@ pub(super) struct PastRevisions {
     pub(super) since: Duration,
     /// When the Lease before this one was deleted, if there was one.
     pub(super) gone: Option<Duration>,
-    /// Whether any revision of this Lease was held.
+    /// True if any revision of this Lease was held.
     pub(super) held: bool,
-    /// Whether a stranger wrote the revision before.
+    /// True if a stranger wrote the revision before.
     pub(super) foreign: bool,
     /// When this term began.
     pub(super) term_since: Duration,
-    /// How many preferences were written in this term.
+    /// The number of preferences written in this term.
     pub(super) preferences: usize,
 }
 

@@ -1,7 +1,7 @@
 //! R23, judged by what the store shows: how many holders an elector has make room, and how long it prefers no candidate
 //! after a hand-over that was in vain.
 //!
-//! What an elector remembers is what it saw. So a pre-emption counts against an elector only where it saw the whole of
+//! An elector remembers what it saw. So a pre-emption counts against an elector only where it saw the whole of
 //! it for certain: it had long begun when the preference was written, and no fault hit its reads until the end.
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ struct PreemptionCheck<'a> {
     accepted: BTreeSet<Identity>,
     /// The newest record that could be read, unless a stranger wrote it.
     before: Option<(Option<Uid>, LeaseRecord)>,
-    /// Whether its term was accepted.
+    /// True if its term was accepted.
     is_accepted: bool,
     /// When the holder of this term was first asked to make room.
     asked: Option<Duration>,
@@ -36,7 +36,7 @@ struct PreemptionCheck<'a> {
     preempted: Option<Duration>,
 }
 
-/// What an elector must have watched from the one moment to the other in order to know it.
+/// An event that an elector knows only if it watched from the one moment to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SeenSpan {
     from: Duration,
@@ -50,13 +50,13 @@ const BUDGET: usize = 3;
 /// The window of that budget, and the time for which new candidates are not preferred (`--preemption-window`).
 const WINDOW: Duration = Duration::from_secs(10 * 60);
 
-/// How long no candidate is preferred after the first hand-over in vain, and at most.
+/// The time for which no candidate is preferred after the first hand-over in vain, and at most.
 const HELD_BACK: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(15 * 60));
 
 /// Failures are in a row where there is less between them. The rule says an hour; the rest is for clocks.
 const IN_A_ROW: Duration = Duration::from_secs(50 * 60);
 
-/// How long an elector takes at most to list and to see what is new, and to watch again after a fault.
+/// The longest time of an elector to list and to see what is new, and to watch again after a fault.
 const CATCH_UP: Duration = Duration::from_secs(40);
 
 /// The violations of R23 on one lease.
@@ -216,7 +216,7 @@ impl PreemptionCheck<'_> {
         })
     }
 
-    /// Whether an elector certainly saw all that happened between two moments.
+    /// True if an elector certainly saw all that happened between two moments.
     fn sees(&self, author: &Author, from: Duration, to: Duration) -> bool {
         let blinds = |fault: &&PlannedFault| {
             let lasts = match &fault.kind {
@@ -244,8 +244,8 @@ impl PreemptionCheck<'_> {
         author.born + CATCH_UP <= from && !self.plan.faults.iter().any(|it| blinds(&it))
     }
 
-    /// Whether a candidate appeared or changed after that failure, as the elector has certainly seen, and has accepted no
-    /// term before.
+    /// True if a candidate appeared or changed after that failure, as the elector has certainly seen, and has accepted
+    /// no term before.
     fn is_new(&self, author: &Author, name: &Identity, failed: Duration, sent: Duration) -> bool {
         let mut last = None;
         let mut new = false;
@@ -260,7 +260,7 @@ impl PreemptionCheck<'_> {
                 (uid, versions)
             });
             let at = revision.at;
-            // What changed just now may not have been seen yet.
+            // A change of just now may not have been seen yet.
             let counts = failed < at && at + CATCH_UP < sent;
             new |=
                 counts && state.is_some() && state != last && self.sees(author, at, at + CATCH_UP);
@@ -270,7 +270,7 @@ impl PreemptionCheck<'_> {
     }
 }
 
-/// What a clock of this rate counts in so much real time.
+/// The time that a clock of this rate counts in a span of real time.
 fn local(time: Duration, rate: u64) -> Duration {
     let nanos = time.as_nanos() * u128::from(rate) / u128::from(TRUE_RATE);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

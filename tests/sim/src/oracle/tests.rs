@@ -97,7 +97,7 @@ fn at(second: u64) -> Option<Timestamp> {
     Timestamp::from_micros(i64::try_from(second).unwrap() * 1_000_000)
 }
 
-/// What is said of a second grant so many seconds after the first one was accepted. `heard` is of its electee: when it
+/// The rules broken by a second grant `seconds` after the first one was accepted. `heard` is of its electee: when it
 /// wrote which renewTime and pingTime.
 fn granted_after(seconds: u64, heard: &[(u64, u64, Option<u64>)]) -> Vec<&'static str> {
     let elector = |name| LeaseFixture::author(Role::Elector { rate: TRUE_RATE }, name);
@@ -187,7 +187,7 @@ fn a_write_of_which_no_sender_is_known_is_a_violation() {
     }
 }
 
-/// What is said of an acquisition so many seconds after the record before was written.
+/// The rules broken by an acquisition `seconds` after the record before was written.
 fn acquired_after(seconds: u64, mode: PlannedMode, before: &LeaseRecord) -> Vec<&'static str> {
     let mut fixture = LeaseFixture::new();
     fixture.write(1, LeaseFixture::author(Role::Plain, "stranger"), before);

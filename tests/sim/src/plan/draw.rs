@@ -9,7 +9,7 @@ use super::{
 };
 use crate::random::Random;
 
-/// How far clocks may differ in a plan.
+/// The limit on the difference of clocks in a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockBound {
     /// Within the bound W ≥ κ · H; equality is drawn too.
@@ -49,7 +49,7 @@ const UNSERVED: [&[PlannedMode]; 3] = [
     &[PlannedMode::Auto, PlannedMode::Plain],
 ];
 
-/// What is answered in storms.
+/// The status codes of storms.
 const STATUSES: [u16; 6] = [409, 410, 429, 500, 503, 504];
 
 // === impl RunPlan ===
@@ -119,9 +119,9 @@ fn cut_off(setup: &Setup) -> Vec<PlannedFault> {
         .collect()
 }
 
-/// What hides a term from an elector, or from a candidate that may acquire: it is cut off soon after its start, and
-/// before it is back the Lease looks as it did then, the holder does not hear of it, and the server has forgotten what
-/// happened in between (MC-Q1). Single faults hardly ever come together like that.
+/// Faults that hide a term from an elector, or from a candidate that may acquire: it is cut off soon after its start,
+/// and before it is back the Lease looks as it did then, the holder does not hear of it, and the server has forgotten
+/// what happened in between (MC-Q1). Single faults hardly ever come together like that.
 fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
     let timer = draw_timer(random, setup);
     let holder = setup.electors.len() + random.index(setup.candidates.len());
@@ -207,7 +207,7 @@ fn draw_locks(random: &mut Random, setup: &mut Setup, reach: ClockBound) {
     setup.locks.builtin = random.percent(25) && !setup.custom && !setup.unserved;
 }
 
-/// What hits the electors where one of them leads the others: any of them may be the one.
+/// Faults of the electors where one of them leads the others: any of them may be the one.
 fn around_the_lock(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
     let mut faults = Vec::new();
     if setup.locks.leader_election.is_none() {
@@ -243,7 +243,7 @@ fn idle_candidate(random: &mut Random, setup: &Setup, horizon: u64) -> Option<Pl
     (random.percent(12) && !setup.unserved).then_some(PlannedFault { at, kind })
 }
 
-/// What an operator says: most preferences are for candidates of the lease.
+/// An operator's words: most preferences are for candidates of the lease.
 fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
     let count = if random.percent(25) {
         random.index(4)
@@ -414,7 +414,7 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
         53..57 => FaultKind::OldCache(anybody, random.between(0, 30), long),
         57..62 => {
             let status = random.pick(&STATUSES).copied().unwrap_or(500);
-            // What was carried out is never answered with a refusal.
+            // A request that was carried out is never answered with a refusal.
             let applied = if status >= 500 { applied } else { Applied::No };
             FaultKind::Refuse(anybody, requests, status, applied, times)
         }

@@ -1,4 +1,4 @@
-//! What can go wrong in a run.
+//! The faults of a run.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ pub enum FaultKind {
     Say(usize, PlannedWord, Duration),
 }
 
-/// What an operator says of a lease.
+/// A word of an operator on a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PlannedWord {
     /// It is frozen.
@@ -105,7 +105,7 @@ pub enum RestartName {
     Same,
 }
 
-/// How a watch ends.
+/// The end of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WatchClose {
     /// As at its timeout.
@@ -114,7 +114,7 @@ pub enum WatchClose {
     Broken,
 }
 
-/// Whether a request that failed was carried out.
+/// A failed request: it was carried out or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Applied {
     /// It was.
@@ -254,7 +254,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether something is done when it is over.
+    /// True if something is done when it is over.
     pub(crate) const fn ends(&self) -> bool {
         matches!(
             self,
@@ -275,7 +275,7 @@ impl FaultKind {
         )
     }
 
-    /// How long it lasts, as far as it is a matter of time.
+    /// Its duration, as far as it is a matter of time.
     #[must_use]
     pub const fn lasts(&self) -> Duration {
         match self {

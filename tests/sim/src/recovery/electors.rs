@@ -9,13 +9,13 @@ use crate::names::{ELECTOR_LOCK, lease_name};
 use crate::process::ProcessKind;
 use crate::simulation::Simulation;
 
-/// How long an elector that begins leaves a free lock to the others.
+/// The time for which an elector that begins leaves a free lock to the others.
 const HEAD_START: Duration = Duration::from_secs(2);
 
 /// The end of an elector: what is under way, then the lock of the built-in controller, then its own.
 const ELECTOR_END: Duration = Duration::from_secs(2);
 
-/// What dead candidates cost a grant: the best is asked first, then the next two, then all, for 2 s each (R15).
+/// The cost of dead candidates to a grant: the best is asked first, then the next two, then all, for 2 s each (R15).
 const UNANSWERED_PINGS: Duration = Duration::from_secs(7);
 
 // === impl Simulation ===
