@@ -1,11 +1,11 @@
-//! What a program takes in with `elector-candidate`: each feature brings what it is named for, and nothing else does.
+//! The crates that come with `elector-candidate`: each feature brings what it is named for, and nothing else does.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// What belongs to a feature, as crates or, after a slash, as a feature of one. No other set of features may bring it.
+/// The belongings of a feature: crates or, after a slash, features of one. No other set of features may bring them.
 const BELONGINGS: [(&str, &[&str]); 3] = [
     ("clap", &["clap", "clap_derive"]),
     (
@@ -21,7 +21,7 @@ const BELONGINGS: [(&str, &[&str]); 3] = [
     ("metrics", &["prometheus-client"]),
 ];
 
-/// What no feature may bring: the choice is the program's.
+/// The crates that no feature may bring: the choice is the program's.
 const NEVER: [&str; 5] = [
     "aws-lc-rs",
     "native-tls",

@@ -164,8 +164,8 @@ async fn embedded() -> Result<Recording> {
     fidelity::run(&fidelity::cases(), &plain, &gated).await
 }
 
-/// What a server answers that has forgotten the revision of a list in pages, and what it lists with the token in that
-/// answer. `forget` is called until it has forgotten it.
+/// The answer of a server that has forgotten the revision of a list in pages, and its list by the token in that answer.
+/// `forget` is called until it has forgotten it.
 async fn forgotten_page(client: &Client, mut forget: impl AsyncFnMut()) -> Result<Value> {
     const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
     for name in ["a", "b", "c"] {

@@ -22,7 +22,7 @@ pub struct ComparableAnswer {
     pub lines: Vec<String>,
 }
 
-/// What stands for what, in one case.
+/// The numbers of one case's uids and revisions.
 #[derive(Debug, Default)]
 struct Placeholders {
     uids: BTreeMap<String, usize>,
@@ -225,7 +225,7 @@ fn without_ending(text: &str, beginning: &str) -> String {
     whole
 }
 
-/// Whether a cell says how long ago something was: `5s`, `3h12m`.
+/// True of a cell with an age: `5s`, `3h12m`.
 fn is_age(text: &str) -> bool {
     let parts: Vec<_> = text.split_inclusive(['s', 'm', 'h', 'd', 'y']).collect();
     let is_part = |part: &&str| {

@@ -15,9 +15,9 @@ use serde_json::Value;
 /// A sequence of requests with a title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FidelityCase {
-    /// What it is about; unique.
+    /// Its subject; unique.
     pub title: String,
-    /// Whether it wants a server with the feature gate on.
+    /// True if it wants a server with the feature gate on.
     pub gate: bool,
     /// Its requests.
     pub steps: Vec<CaseStep>,
@@ -28,7 +28,7 @@ pub struct FidelityCase {
 pub struct CaseStep {
     /// The line, without what its answer is called.
     pub line: String,
-    /// What its answer is called in later lines.
+    /// The name of its answer in later lines.
     pub name: Option<String>,
 }
 

@@ -143,7 +143,7 @@ impl Kubectl {
     }
 }
 
-/// What kubectl printed, word by word, without what two clusters never share.
+/// The output of kubectl, word by word, without what two clusters never share.
 fn comparable(text: &str, home: &Path) -> String {
     let text = text.replace(&*home.to_string_lossy(), "<home>");
     let mut lines = String::new();

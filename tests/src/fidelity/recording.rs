@@ -47,19 +47,19 @@ impl Recording {
         Self { cases }
     }
 
-    /// How many cases there are.
+    /// The number of cases.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cases.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cases.is_empty()
     }
 
-    /// What differs from another recording: for each answer, the lines on both sides.
+    /// The differences from another recording: for each answer, the lines on both sides.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut differences = Vec::new();

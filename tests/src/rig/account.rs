@@ -136,7 +136,7 @@ impl TestSite {
     }
 }
 
-/// What says in a kubeconfig of the test cluster which account it is.
+/// The line of a kubeconfig of the test cluster that names its account.
 fn token_line(kubeconfig: &str) -> Result<&str> {
     kubeconfig
         .lines()
@@ -160,7 +160,7 @@ where
 // === impl TestAccount ===
 
 impl TestAccount {
-    /// What to call it.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }

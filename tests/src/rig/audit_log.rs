@@ -37,10 +37,10 @@ pub struct ResourceVerb {
     verb: String,
 }
 
-/// What changes an object.
+/// The verbs that change an object.
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
-/// What is logged: one line for each request when it has been answered, and one when a watch begins.
+/// The policy of the log: one line for each request when it has been answered, and one when a watch begins.
 const POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1",
   "kind": "Policy",
@@ -94,7 +94,7 @@ impl AuditLog {
             .collect()
     }
 
-    /// What this user has asked for so far.
+    /// The verbs of this user's requests so far.
     ///
     /// # Errors
     /// When the log cannot be read.
@@ -108,7 +108,7 @@ impl AuditLog {
             .collect()
     }
 
-    /// What this user was refused so far.
+    /// The verbs refused to this user so far.
     ///
     /// # Errors
     /// When the log cannot be read.

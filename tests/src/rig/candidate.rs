@@ -26,7 +26,7 @@ pub struct CandidateBuilder<'w> {
     binary: String,
     emulation: String,
     strategy: Option<String>,
-    /// How it takes the lease by itself, if it does without an elector.
+    /// Its flag to take the lease by itself, if it does without an elector.
     plain: Option<&'static str>,
     flags: Vec<String>,
     work: Vec<String>,

@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use tokio::time::{Instant, sleep};
 
-/// How long a server may take to serve a new resource, or to end an old one.
+/// The time within which a server serves a new resource, or ends an old one.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Installs it, and waits until its objects can be listed.

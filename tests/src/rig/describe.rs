@@ -1,4 +1,4 @@
-//! What `kubectl describe` shows of the lease of a scenario, as an operator reads it.
+//! The output of `kubectl describe` on the lease of a scenario, as an operator reads it.
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ pub struct EveryChange {
 // === impl EveryChange ===
 
 impl EveryChange {
-    /// Whether a scenario that starts a cluster of its own runs for every change in this mode.
+    /// True if a scenario that starts a cluster of its own runs for every change in this mode.
     pub(super) fn has(all: &[Self], name: &str, mode: ClusterMode) -> bool {
         let listed = all.iter().find(|one| one.name == name);
         mode.is_embedded() || listed.is_none_or(|one| one.modes.contains(&mode))

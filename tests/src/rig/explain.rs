@@ -1,4 +1,4 @@
-//! What `elector explain` says about a lease, as its users read it.
+//! The output of `elector explain` about a lease, as its users read it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct ExplainOutput {
     pub namespace: String,
     /// Its name.
     pub lease: String,
-    /// What the elector would do.
+    /// The elector's next action.
     pub action: String,
     /// The holder after that.
     pub holder: String,
@@ -31,7 +31,7 @@ pub struct ExplainOutput {
     pub reason: String,
     /// The better candidate that is not preferred yet.
     pub held_back: Option<HeldBack>,
-    /// What operators say.
+    /// The operators' words.
     pub operator: ExplainedWord,
     /// When the elector would look again, `None` for never.
     pub wake: Option<NextLook>,
@@ -51,7 +51,7 @@ pub struct HeldBack {
     pub reason: String,
 }
 
-/// What operators say of a lease.
+/// The operators' words on a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainedWord {
@@ -59,7 +59,7 @@ pub struct ExplainedWord {
     pub freeze: Option<String>,
     /// The candidate that is preferred.
     pub prefer: Option<ExplainedPreference>,
-    /// What does not count, and why.
+    /// The words that do not count, and why.
     pub ignored: Vec<String>,
 }
 
@@ -83,13 +83,13 @@ pub struct NextLook {
     pub reason: String,
 }
 
-/// How one candidate stands.
+/// The standing of one candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainedCandidate {
     /// The candidate.
     pub name: String,
-    /// Whether it is valid under the strategy.
+    /// True if it is valid under the strategy.
     pub eligible: bool,
     /// From 1 among the eligible.
     pub rank: Option<u32>,
@@ -161,7 +161,7 @@ impl Testbed {
 // === impl ExplainOutput ===
 
 impl ExplainOutput {
-    /// How this candidate stands.
+    /// The standing of this candidate.
     ///
     /// # Errors
     /// When nothing is said about it.

@@ -60,12 +60,12 @@ impl Journal {
         self.read(|entries| History::from(entries.to_vec()))
     }
 
-    /// How much there is so far: what comes later has a higher index.
+    /// The number of entries so far: what comes later has a higher index.
     pub fn len(&self) -> usize {
         self.read(<[HistoryEntry]>::len)
     }
 
-    /// Whether nothing has happened.
+    /// True while nothing has happened.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

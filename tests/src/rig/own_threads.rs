@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 /// A runtime of two threads. Dropping it, which may happen anywhere, ends its tasks where they are.
 pub struct OwnThreads(Option<Runtime>);
 
-/// How many threads there are.
+/// The number of threads.
 const THREADS: usize = 2;
 
 // === impl OwnThreads ===

@@ -1,4 +1,4 @@
-//! What an operator does with `kubectl elector` in the namespace of a scenario.
+//! An operator's use of `kubectl elector` in the namespace of a scenario.
 
 use std::env;
 use std::fs;

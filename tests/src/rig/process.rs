@@ -23,7 +23,7 @@ pub struct TestProcess {
     log: PathBuf,
 }
 
-/// How often a wait looks whether the child has ended.
+/// The interval at which a wait polls the child.
 const POLL: Duration = Duration::from_millis(5);
 
 // === impl TestProcess ===
@@ -76,7 +76,7 @@ impl TestProcess {
         self.guard.id()
     }
 
-    /// What it wrote so far, both streams.
+    /// Its output so far, both streams.
     ///
     /// # Errors
     /// When the log cannot be read.

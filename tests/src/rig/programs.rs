@@ -23,7 +23,7 @@ pub struct TestedPrograms {
     pub other_build: Option<PathBuf>,
     /// The version of Elector that is upgraded to this one, where there is one.
     pub earlier_version: Option<ElectorVersion>,
-    /// What is not ours and stands for election, unless it is to be left out.
+    /// The foreign candidates, unless they are to be left out.
     pub interop: Option<Interop>,
     /// Kubernetes' own command-line client.
     pub kubectl: PathBuf,
@@ -139,10 +139,10 @@ impl TestedPrograms {
         }
     }
 
-    /// What is not ours.
+    /// The foreign candidates.
     ///
     /// # Errors
-    /// When it is to be left out.
+    /// When they are to be left out.
     pub fn interop(&self) -> Result<&Interop> {
         self.interop
             .as_ref()
@@ -153,7 +153,7 @@ impl TestedPrograms {
 // === impl ElectorVersion ===
 
 impl ElectorVersion {
-    /// What lies in a source tree of that version, with the program in its root.
+    /// The version in a source tree, with the program in its root.
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self {
             elector: folder.join("elector"),

@@ -84,7 +84,7 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What the table of the suite is called in a document.
+/// The name of the suite's table in a document.
 const TABLE: &str = "overlays";
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub struct Recorder {
     watches: Mutex<JoinSet<()>>,
 }
 
-/// How long a watch is asked to last; its end is no gap, since the next one starts where it ended.
+/// The length that is asked of a watch; its end is no gap, since the next one starts where it ended.
 const WATCH_SECONDS: u32 = 290;
 
 /// The longest annotation of a candidate that is kept, in bytes.
@@ -88,7 +88,7 @@ impl Recorder {
         let book = Arc::clone(&self.journals);
         let seen = move |mut candidate: LeaseCandidate, gone: bool| {
             candidate.api = api;
-            // What a flood carries is of no interest, and would fill the memory.
+            // The annotations of a flood are of no interest, and would fill the memory.
             if let Some(annotations) = &mut candidate.metadata.annotations {
                 annotations.retain(|_, value| value.len() <= LONGEST_ANNOTATION);
             }

@@ -1,4 +1,4 @@
-//! What came of the scenarios, as `cargo test` says it.
+//! The results of the scenarios, as `cargo test` prints them.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use crate::rig::scenario::Scenario;
 pub(super) struct ScenarioResult {
     pub(super) scenario: Scenario,
     pub(super) took: Duration,
-    /// What was measured, each with its value and unit.
+    /// The figures, each with its value and unit.
     pub(super) figures: Vec<(String, String)>,
-    /// What goes into the table of the suite: row, column and value.
+    /// The cells of the suite's table: row, column and value.
     pub(super) cells: Vec<(String, &'static str, Duration)>,
     pub(super) error: Option<String>,
 }

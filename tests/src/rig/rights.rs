@@ -155,7 +155,7 @@ impl Testbed {
         self.site().apply("-f", &path).await
     }
 
-    /// How a candidate of this namespace reaches the cluster.
+    /// The kubeconfig of a candidate of this namespace.
     pub fn candidate_kubeconfig(&self) -> PathBuf {
         match self.candidate_account() {
             Some(account) => account.kubeconfig().to_owned(),

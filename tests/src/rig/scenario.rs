@@ -10,7 +10,7 @@ use elector_verify::Implementation;
 use crate::rig::site::ClusterMode;
 use crate::rig::testbed::Testbed;
 
-/// What a scenario does. The record of the testbed is judged after it has ended.
+/// The body of a scenario. The record of the testbed is judged after it has ended.
 pub type ScenarioBody = fn(Arc<Testbed>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// A scenario on one kind of cluster with one kind of candidates.

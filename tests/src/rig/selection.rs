@@ -26,7 +26,7 @@ pub(super) struct ScenarioSelection {
     pub(super) record_table: Option<PathBuf>,
     /// Only name them.
     pub(super) list: bool,
-    /// How many at once.
+    /// The number that run at once.
     pub(super) jobs: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ impl ScenarioSelection {
                 "--test-threads" => {
                     selection.jobs = Some(value()?.parse().context("--test-threads is no number")?);
                 }
-                // What libtest takes and has no meaning here.
+                // Flags of libtest that have no meaning here.
                 "--format" | "--color" | "-Z" => drop(value()?),
                 "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" => {}
                 unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}"),
@@ -75,12 +75,12 @@ impl ScenarioSelection {
         Ok(selection)
     }
 
-    /// Whether some are asked for by name.
+    /// True if some are asked for by name.
     pub(super) fn names_some(&self) -> bool {
         !self.words.is_empty()
     }
 
-    /// Whether the test of this name is to be run.
+    /// True if the test of this name is to be run.
     pub(super) fn wants(&self, name: &str) -> bool {
         let matches = |word: &String| {
             if self.exact {

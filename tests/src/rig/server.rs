@@ -1,4 +1,4 @@
-//! What serves the API of a site, and how it goes away and comes back.
+//! The server of a site's API, as it goes away and comes back.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,7 +18,7 @@ use xtask::release::Release;
 use crate::rig::process::TestProcess;
 use crate::rig::programs::TestedPrograms;
 
-/// What serves the API.
+/// The server of the API.
 pub(super) enum SiteServer {
     /// A kube-apiserver with its etcd.
     Real(Arc<TestCluster>),
@@ -46,7 +46,7 @@ struct Open {
     serving: JoinHandle<std::io::Result<()>>,
 }
 
-/// How long the embedded API server may take to listen.
+/// The time within which the embedded API server listens.
 const LISTENS: Duration = Duration::from_secs(30);
 
 // === impl SiteServer ===
@@ -238,7 +238,7 @@ impl Local {
     }
 }
 
-/// How to reach an API server that asks for nothing.
+/// A kubeconfig for an API server that asks for nothing.
 pub fn kubeconfig(address: SocketAddr) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: local\n\

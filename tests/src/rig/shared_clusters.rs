@@ -31,11 +31,11 @@ pub(super) struct SharedCluster {
     pub(super) _elector: TestProcess,
 }
 
-/// How many clusters there may be beside the shared ones.
+/// The most clusters that there may be beside the shared ones.
 pub(super) const OWN_CLUSTERS: usize = 6;
 
-/// How long an elector may take until it elects: `W_max`, twice where it replaces the built-in controller, and the
-/// start of everything on a busy machine.
+/// The time within which an elector elects: `W_max`, twice where it replaces the built-in controller, and the start of
+/// everything on a busy machine.
 const WARM_UP: Duration = Duration::from_secs(90);
 
 // === impl SharedClusters ===

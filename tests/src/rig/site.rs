@@ -53,7 +53,7 @@ pub struct TestSite {
 // === impl ClusterMode ===
 
 impl ClusterMode {
-    /// What `elector run` needs to be told, to elect on such a cluster.
+    /// The flags that `elector run` needs to elect on such a cluster.
     pub fn elector_flags(self) -> &'static [&'static str] {
         match self {
             Self::GateOn => &["--replace-builtin"],
@@ -61,12 +61,12 @@ impl ClusterMode {
         }
     }
 
-    /// Whether it is the API server of `elector dev`.
+    /// True of the API server of `elector dev`.
     pub(super) fn is_embedded(self) -> bool {
         matches!(self, Self::Embedded | Self::EmbeddedOff)
     }
 
-    /// How a real cluster of this kind is started.
+    /// The options of a real cluster of this kind.
     fn options(self) -> Options {
         Options {
             gate: self == Self::GateOn,
@@ -179,7 +179,7 @@ impl TestSite {
         Ok(site)
     }
 
-    /// What kind of cluster it is.
+    /// The kind of the cluster.
     pub fn mode(&self) -> ClusterMode {
         self.mode
     }

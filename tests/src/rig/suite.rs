@@ -32,13 +32,13 @@ pub struct Suite {
     columns: &'static [&'static str],
 }
 
-/// How many scenarios run at once: their processes wait for most of the time.
+/// The number of scenarios at once: their processes wait for most of the time.
 const JOBS: usize = 20;
 
 /// Set to `1`, it keeps the logs of a run in which nothing failed too.
 const KEEP_LOGS: &str = "ELECTOR_KEEP_LOGS";
 
-/// How much longer than it should a scenario may take, before it counts as hung.
+/// The most by which a scenario may overrun, before it counts as hung.
 const HANG: Duration = Duration::from_secs(180);
 
 // === impl Suite ===

@@ -33,9 +33,9 @@ pub struct Testbed {
     candidate_account: Option<TestAccount>,
     participants: Mutex<Participants>,
     figures: Mutex<Vec<(String, Duration)>>,
-    /// How much there was of something, in words.
+    /// The amounts of things, in words.
     amounts: Mutex<Vec<(String, String)>>,
-    /// What goes into the table of the suite: row, column and value.
+    /// The cells of the suite's table: row, column and value.
     cells: Mutex<Vec<(String, &'static str, Duration)>>,
     judged_by_lease: Mutex<BTreeSet<String>>,
 }
@@ -46,7 +46,7 @@ pub const LEASE: &str = "work";
 /// `W_max`, the default of `--max-lease-duration`.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(15);
 
-/// How late the recorder may be on a machine that is busy with many scenarios.
+/// The longest delay of the recorder on a machine that is busy with many scenarios.
 const RECORDING_DELAY: Duration = Duration::from_secs(2);
 
 /// A Lease that no candidate names, written at the end.
@@ -146,7 +146,7 @@ impl Testbed {
         self.candidate_account.as_ref()
     }
 
-    /// What happened in it.
+    /// The record of its events.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
     }
@@ -364,7 +364,7 @@ impl Testbed {
         }
     }
 
-    /// How many terms began so far, by the events of the candidates.
+    /// The number of terms begun so far, by the events of the candidates.
     pub fn terms(&self) -> usize {
         self.journal
             .read(|entries| entries.iter().filter_map(leading).count())
@@ -400,7 +400,7 @@ impl Testbed {
         };
         let mut entries = self.journal.read(<[HistoryEntry]>::to_vec);
         entries.retain(|entry| !told_late(entry));
-        // What a process said before it was killed may have been read later.
+        // Events from before a kill may have been read later.
         entries.sort_by_key(|entry| entry.at);
         History::from(entries)
     }

@@ -37,7 +37,7 @@ pub(crate) fn add(suite: &mut Suite) {
     });
 }
 
-/// How the candidates come by their terms.
+/// The mode of the candidates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CandidateMode {
     Elected,
@@ -52,19 +52,19 @@ struct Annotators {
     begun: Instant,
 }
 
-/// How many connections there are.
+/// The number of connections.
 const CONNECTIONS: u32 = 4;
 
-/// How many annotations a second all of them write at most.
+/// The most annotations a second that all of them write.
 const MOST: u32 = 500;
 
-/// How long the leader has to lead on.
+/// The time for which the leader has to lead on.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// How much later than its time anything may come.
+/// The most by which anything may come late.
 const TOLERANCE: Duration = Duration::from_secs(2);
 
-/// How long an auto candidate waits for an elector.
+/// The time for which an auto candidate waits for an elector.
 const FALLBACK: Duration = Duration::from_secs(5);
 
 /// A born Lease, a held one and a released one, each annotated all the time.
@@ -129,7 +129,7 @@ async fn annotated(testbed: Arc<Testbed>, mode: CandidateMode) -> Result<()> {
     Ok(())
 }
 
-/// What is to come in time in a testbed whose journal grows too fast to be looked through with each entry.
+/// The events due in a testbed whose journal grows too fast to be looked through with each entry.
 struct InTime<'t> {
     testbed: &'t Testbed,
 }
@@ -278,7 +278,7 @@ impl Annotators {
         })
     }
 
-    /// How many annotations they have written a second.
+    /// The number of annotations written a second.
     fn rate(&self) -> u64 {
         debug_assert!(!self.connections.is_empty());
         self.written.load(Ordering::Relaxed) / self.begun.elapsed().as_secs().max(1)

@@ -68,11 +68,11 @@ pub(crate) fn add(suite: &mut Suite) {
 /// W of these candidates.
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 
-/// How long an elector has for its grant.
+/// The time that an elector has for its grant.
 const FALLBACK: Duration = Duration::from_secs(5);
 
-/// How soon after the death of a leader there is the next without an elector: with the gate on, a ping of the built-in
-/// controller begins the wait for a grant anew, once.
+/// The longest gap after the death of a leader without an elector: with the gate on, a ping of the built-in controller
+/// begins the wait for a grant anew, once.
 fn without_an_elector(testbed: &Testbed) -> Duration {
     let waits = match testbed.site().mode() {
         ClusterMode::GateOn => 2,
@@ -115,7 +115,7 @@ async fn beside_built_in(outer: Arc<Testbed>, play: ScenarioBody) -> Result<()> 
 /// No candidate says that it leads while another one does.
 fn one_at_a_time(entries: &[HistoryEntry]) -> Result<()> {
     let mut entries = entries.to_vec();
-    // What a process said before it was killed may have been read later.
+    // Events from before a kill may have been read later.
     entries.sort_by_key(|entry| entry.at);
     let intervals = work_intervals(&entries);
     for (early, late) in intervals.iter().zip(intervals.iter().skip(1)) {

@@ -1,4 +1,4 @@
-//! What goes wrong outside: servers, tokens, permissions, objects. One clear line each, and no other lease is affected.
+//! Faults from outside: servers, tokens, permissions, objects. One clear line each, and no other lease is affected.
 
 mod permission;
 mod program;

@@ -44,7 +44,7 @@ pub(crate) fn add(suite: &mut Suite) {
 /// W of these candidates.
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 
-/// How soon after the death of a leader there is the next.
+/// The longest gap after the death of a leader.
 const AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_secs(2));
 
 /// Both builds.
@@ -54,9 +54,9 @@ struct Builds {
     other: PathBuf,
 }
 
-/// What is written for four changes of leader, however many electors there are: a born record, a grant and its accept, two
-/// preferences with a hand-over and an accept each, a grant with its accept, and a release with another. That is 13 or 14;
-/// the later one of two electors ends in a conflict, and writes nothing.
+/// The writes for four changes of leader, however many electors there are: a born record, a grant and its accept, two
+/// preferences with a hand-over and an accept each, a grant with its accept, and a release with another. That is 13 or
+/// 14; the later one of two electors ends in a conflict, and writes nothing.
 const MOST_SIGNALS: usize = 15;
 
 /// Each of four candidates is asked at most once for each change, and one that died may be asked once more.

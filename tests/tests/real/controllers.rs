@@ -42,21 +42,21 @@ pub(crate) fn add(suite: &mut Suite) {
     );
 }
 
-/// How long the many faults last.
+/// The duration of the many faults.
 const LASTS: Duration = Duration::from_secs(600);
 
 /// W and H of the replicas.
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 const SHORT_DEADLINE: Duration = Duration::from_secs(3);
 
-/// How long after the end of a leader's controller another has reconciled everything, at most: less than the lease has left
-/// after a renewal, which comes once a second.
+/// The longest time from the end of a leader's controller until another has reconciled everything: less than the lease
+/// has left after a renewal, which comes once a second.
 const GIVEN_UP: Duration = Duration::from_millis(2_900);
 
 const REPLICAS: usize = 3;
 const OBJECTS: usize = 10;
 
-/// How long after a woken leader says that it leads no more its writes are still waited for.
+/// The wait for writes of a woken leader after it says that it leads no more.
 const AFTERMATH: Duration = Duration::from_secs(2);
 
 /// Names the seed of the faults, in decimal; a random one without it.

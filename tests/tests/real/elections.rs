@@ -222,7 +222,7 @@ async fn leader_terminated(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays("standby", 1).await
 }
 
-/// Whether the lease was seen released.
+/// True if the lease was seen released.
 fn was_released(testbed: &Testbed) -> bool {
     let released = |entry: &HistoryEntry| match &entry.content {
         EntryContent::Lease(_, lease) => lease

@@ -1,4 +1,4 @@
-//! What becomes of leadership when electors come and go.
+//! Leadership while electors come and go.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -37,7 +37,7 @@ pub(crate) fn add(suite: &mut Suite) {
     );
 }
 
-/// What the leaders write: a ConfigMap.
+/// The ConfigMap that the leaders write.
 const OBJECT: &str = "state";
 
 /// Puts the policies in place, for ConfigMaps and for writes of that account.
@@ -114,7 +114,7 @@ async fn answer(by: &Client, request: Request<Vec<u8>>) -> Result<Option<String>
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) => {
             let why = status.message.clone();
-            // What RBAC and validation say is not what is tested here.
+            // Refusals by RBAC and validation are not tested here.
             ensure!(
                 why.contains("ValidatingAdmissionPolicy"),
                 "{}: {why}",

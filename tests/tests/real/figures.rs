@@ -1,4 +1,4 @@
-//! What electors and candidates say to probes and to Prometheus, beside what the scenario sees itself.
+//! Answers of electors and candidates to probes and to Prometheus, beside what the scenario sees itself.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -23,10 +23,10 @@ pub(crate) fn add(suite: &mut Suite) {
     );
 }
 
-/// How long an elector has for its grant.
+/// The time that an elector has for its grant.
 const FALLBACK: Duration = Duration::from_secs(5);
 
-/// What a wait may take longer on a machine that is busy.
+/// The delay of a wait on a machine that is busy.
 const BUSY: Duration = Duration::from_secs(1);
 
 /// The time until a candidate leads that waits for nothing: it watches, creates the Lease and takes it.

@@ -27,7 +27,7 @@ pub(crate) fn add(suite: &mut Suite) {
     );
 }
 
-/// What the event of a loss may take on a machine that is busy. The belief would last for 6.7 s more at least.
+/// The time limit for the event of a loss on a busy machine. The belief would last for 6.7 s more at least.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 async fn stops_writing(testbed: Arc<Testbed>) -> Result<()> {

@@ -1,5 +1,5 @@
-//! How long two hundred leases are without a leader: when a leader ends, when a better candidate comes, and when a leader
-//! crashes. One lease after the other, so that each time is that of a hand-over and not of a queue.
+//! The gaps of two hundred leases: when a leader ends, when a better candidate comes, and when a leader crashes. One
+//! lease after the other, so that each time is that of a hand-over and not of a queue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ pub(crate) fn add(suite: &mut Suite) {
     );
 }
 
-/// How many leases.
+/// The number of leases.
 const LEASES: usize = 200;
 
-/// How long it may take until all are led for the first time.
+/// The longest time until all are led for the first time.
 const ALL_LED: Duration = Duration::from_secs(60);
 
 /// The candidates, by lease and then by name, and who leads.
@@ -150,8 +150,7 @@ impl Elections<'_> {
         told.await
     }
 
-    /// How long the lease had no leader between the end of its leader's work and the next one, who is the leader from
-    /// now on.
+    /// The lease's gap between the end of its leader's work and the next one, who is the leader from now on.
     async fn gap(&self, lease: &str, leader: &mut String, from: usize) -> Result<Duration> {
         let (next, at) = self.leader(lease, from, PROMPTLY).await?;
         let ended = self.testbed.journal().read(|entries| {

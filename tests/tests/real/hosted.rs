@@ -15,8 +15,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What candidates of one process share: a handful of clients of the cluster, and threads that are not those of the
-/// test, which must not see late what happens.
+/// Resources that candidates of one process share: a handful of clients of the cluster, and threads that are not those
+/// of the test, which must not see late what happens.
 pub(crate) struct Host<'w> {
     testbed: &'w Testbed,
     clusters: Vec<Cluster>,
@@ -33,7 +33,7 @@ pub(crate) struct Hosted {
     task: JoinHandle<()>,
 }
 
-/// How many clients there are.
+/// The number of clients.
 const CLIENTS: usize = 8;
 
 // === impl Host ===
@@ -145,7 +145,7 @@ impl Drop for Hosted {
     }
 }
 
-/// What a candidate tells, as the process of one would.
+/// Records an event of a candidate, as the process of one would.
 pub(crate) fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &CandidateEvent) {
     let kind = match told {
         CandidateEvent::Registered => EventKind::Start,

@@ -97,7 +97,7 @@ fn start_daemon(file: &Path) -> String {
     format!("(setsid sh -c '{daemon}' &)")
 }
 
-/// Whether there is such a process; one that only waits for its parent to take note of its end does not count.
+/// True if there is such a process; one that only waits for its parent to take note of its end does not count.
 fn runs(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The state follows the name, which may hold anything but ends with the last parenthesis.

@@ -36,19 +36,19 @@ pub(crate) fn add(suite: &mut Suite) {
     );
 }
 
-/// How much memory the elector may have had at most, in KiB.
+/// The limit of the elector's peak memory, in KiB.
 const MEMORY: u64 = 128 << 10;
 
-/// What an API server takes for the annotations of one object, less a few bytes for their names.
+/// The limit of an API server for the annotations of one object, less a few bytes for their names.
 const ANNOTATION: usize = (256 << 10) - 100;
 
-/// How many of the candidates change under the eyes of the elector.
+/// The number of candidates that change under the eyes of the elector.
 const CHANGES: usize = 200;
 
-/// How many requests of the test are under way.
+/// The number of requests of the test under way.
 const AT_ONCE: usize = 8;
 
-/// How long it may take until the elector has read everything, beside the wait for leases that it never saw.
+/// The time within which the elector has read everything, beside the wait for leases that it never saw.
 const LISTING: Duration = Duration::from_secs(60);
 
 async fn large(testbed: Arc<Testbed>, count: usize) -> Result<()> {

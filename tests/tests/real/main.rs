@@ -114,7 +114,7 @@ const EVERY_CHANGE: &[EveryChange] = &[
 /// W: the lease duration of all candidates here.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 
-/// How soon a cold start must have a leader where the elector has been up for `W_max`.
+/// The longest cold start where the elector has been up for `W_max`.
 const COLD_START: Duration = Duration::from_secs(5);
 
 /// For what should come at once, on a machine that is busy with all the other scenarios.
@@ -124,7 +124,7 @@ const fn every_change(name: &'static str, modes: &'static [ClusterMode]) -> Ever
     EveryChange { name, modes }
 }
 
-/// How long after a crash the next one may begin to lead.
+/// The longest gap between a crash and the next leader.
 fn crash_limit(implementation: Implementation) -> Duration {
     LEASE_DURATION
         + match implementation {

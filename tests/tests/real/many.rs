@@ -25,16 +25,16 @@ pub(crate) fn add(suite: &mut Suite) {
     );
 }
 
-/// How many leases.
+/// The number of leases.
 const LEASES: usize = 200;
 
-/// How many candidates each has.
+/// The number of candidates of each.
 const STANDING: usize = 3;
 
-/// How many leaders crash.
+/// The number of crashes of leaders.
 const CRASHES: usize = LEASES / 10;
 
-/// How long it may take until all are led, on a machine that has a lot else to do.
+/// The longest time until all are led, on a machine that has a lot else to do.
 const ALL_LED: Duration = Duration::from_secs(60);
 
 async fn two_hundred(testbed: Arc<Testbed>) -> Result<()> {

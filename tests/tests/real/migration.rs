@@ -37,7 +37,7 @@ pub(crate) fn add(suite: &mut Suite) {
 /// The longest lease duration here.
 const LONG: Duration = Duration::from_secs(30);
 
-/// How long a candidate may take to notice a better API: it asks every 60 to 75 s.
+/// The time within which a candidate notices a better API: it asks every 60 to 75 s.
 const NOTICED: Duration = Duration::from_secs(75 + 10);
 
 /// An elector that elects, and two candidates one of which leads. `flags` are for the candidates.

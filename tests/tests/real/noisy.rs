@@ -1,5 +1,5 @@
-//! What the leases of one namespace notice of another one that is filled and changed without end, and what that costs
-//! (L7; `docs/bounds.md`).
+//! The effect on the leases of one namespace of another one that is filled and changed without end, and its cost (L7;
+//! `docs/bounds.md`).
 
 mod flood;
 mod neighbours;
@@ -37,16 +37,16 @@ const FLOOD: FloodSize = FloodSize {
     illegal: 50,
 };
 
-/// What an elector may have in memory, in KiB: a part of the limit of `manifests/base`.
+/// The memory that an elector may have, in KiB: a part of the limit of `manifests/base`.
 const MOST_KIB: u64 = 128 << 10;
-/// How much longer a fail-over may take than undisturbed.
+/// The most that the noise may add to a fail-over.
 const LATER: Duration = Duration::from_secs(1);
-/// How long a hand-over may take.
+/// The longest hand-over.
 const HAND_OVER: Duration = Duration::from_millis(200);
-/// What the noisy namespace may cost: its budget, and what this test's own leases cost.
+/// The most writes for the noisy namespace: its budget, and those of this test's own leases.
 const WRITES: f64 = 20_000.0 + 1_000.0;
 const WRITES_A_SECOND: f64 = 200.0;
-/// How many lines it may have in the log, and in each minute.
+/// The most lines that it may have in the log, and in each minute.
 const LINES: f64 = 1_000.0 + 1_000.0;
 const LINES_A_MINUTE: f64 = 60.0 + 21.0 * 5.0;
 
@@ -170,7 +170,7 @@ impl Bound {
     }
 }
 
-/// What an elector has cost so far.
+/// The cost of an elector so far.
 struct ElectorCost {
     /// Requests that write.
     writes: f64,

@@ -1,4 +1,4 @@
-//! What operators say of Leases and candidates with `kubectl annotate` (R16).
+//! Operators' words on Leases and candidates with `kubectl annotate` (R16).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -41,11 +41,11 @@ pub(crate) fn add(suite: &mut Suite) {
 /// H: how long our candidates believe after they sent their last renewal.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How far the end of a belief may lie from where it belongs: the work is a process that has to be ended.
+/// The tolerance for the end of a belief: the work is a process that has to be ended.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// What is short enough for every leader to outlive, if it begins right after a renewal: candidates try again every
-/// 2 s at most.
+/// The longest outage that every leader outlives, if it begins right after a renewal: candidates try again every 2 s at
+/// most.
 const OUTLIVED: Duration = Duration::from_millis(8_500);
 
 /// By how much an outage may be shorter than it was meant to be, since it is not known how long a start takes.
@@ -65,7 +65,7 @@ struct Outage {
     started: Timestamp,
     /// When it was ready.
     back: Timestamp,
-    /// How long the journal was when it was ended.
+    /// The length of the journal when it was ended.
     seen: usize,
 }
 
@@ -80,7 +80,7 @@ struct OutageProcesses {
 /// Restarted, and gone for 8 s: no change of leader, and no end of a term.
 async fn briefly(testbed: Arc<Testbed>) -> Result<()> {
     let _processes = OutageProcesses::enter(&testbed).await?;
-    // How long it takes to start at least, which the restart tells.
+    // The shortest time of a start, which the restart shows.
     let mut starting = Duration::MAX;
     for (name, length) in [
         ("restarted", Duration::ZERO),
@@ -210,7 +210,7 @@ impl OutageProcesses {
     async fn enter(testbed: &Testbed) -> Result<Self> {
         let elector = elect(testbed, "elector").await?;
         warm_up(testbed.site()).await?;
-        // What electors do after an outage is seen only where candidates take nothing by themselves.
+        // The acts of electors after an outage are seen only where candidates take nothing by themselves.
         let candidate = |name, version| {
             let candidate = testbed.candidate(name).version(version);
             candidate.flag("--mode=elected").start()

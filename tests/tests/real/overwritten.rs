@@ -42,7 +42,7 @@ pub(crate) fn add(suite: &mut Suite) {
     });
 }
 
-/// What is done where client-go's candidates lead, whose belief is their own affair.
+/// The writes where client-go's candidates lead, whose belief is their own affair.
 const TO_CLIENT_GO: [&str; 4] = ["held", "renewed", "blank", "as-if-released"];
 
 /// Does all of it at once, each to a lease of its own.
@@ -172,13 +172,13 @@ fn number(lease: &Lease) -> Result<u64> {
     version.parse().context("a version that is no number")
 }
 
-/// What has become of a lease since a stranger wrote on it.
+/// The state of a lease since a stranger wrote on it.
 struct Recovery<'a> {
     lease: &'a str,
     names: &'a [String; 2],
     /// The revision that the stranger wrote.
     version: u64,
-    /// How much of the journal has been looked at.
+    /// The number of journal entries looked at.
     looked: usize,
     /// The process that believes that it leads, and since when.
     believers: BTreeMap<String, Timestamp>,

@@ -34,16 +34,16 @@ pub(crate) fn add(suite: &mut Suite) {
 /// W of these candidates.
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 
-/// How long after a crash the next plain candidate of ours may begin to lead.
+/// The longest gap from a crash to the next plain candidate of ours.
 const AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_millis(500));
 
 /// The same for client-go, which looks every 1 s to 2.2 s, at records of whole seconds.
 const CLIENT_GO_AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_secs(4));
 
-/// How soon after a release the next one of ours leads, on a machine that is busy with all the other scenarios.
+/// The longest gap from a release to the next one of ours, on a machine that is busy with all the other scenarios.
 const AFTER_A_RELEASE: Duration = Duration::from_secs(2);
 
-/// What the test writes into the Lease, as a deployment tool might.
+/// The annotation that the test writes, as a deployment tool might.
 const NOTE: (&str, &str) = ("example.com/note", "kept");
 
 fn ours(testbed: &Testbed, name: &str) -> Result<StartedCandidate> {

@@ -34,14 +34,14 @@ pub(crate) fn add(suite: &mut Suite) {
     );
 }
 
-/// How long the faults last.
+/// The duration of the faults.
 const LASTS: Duration = Duration::from_secs(600);
 
 /// W and H of these candidates.
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 const SHORT_DEADLINE: Duration = Duration::from_secs(3);
 
-/// How long after the last leader was killed or stopped the next one may begin to lead, where one of ours waits.
+/// The longest gap after the last leader was killed or stopped, where one of ours waits.
 const AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_millis(500));
 
 /// The same after a release of ours.
@@ -51,10 +51,10 @@ const AFTER_A_RELEASE: Duration = Duration::from_millis(200);
 const AFTER_AN_UNPROVEN_RELEASE: Duration =
     LONGEST_LEASE.saturating_add(Duration::from_millis(500));
 
-/// How often a crash and a release of ours must have been seen, for the run to have shown anything.
+/// The fewest crashes, and releases of ours, that show anything in a run.
 const ENOUGH: usize = 5;
 
-/// How terms end, and how soon the next one begins where one of ours waits.
+/// The ends of terms, and the longest gap after each where one of ours waits.
 const ENDS: [(&str, LastTermEnd, Duration); 3] = [
     ("crash", LastTermEnd::Crash, AFTER_A_CRASH),
     ("release", LastTermEnd::Release, AFTER_A_RELEASE),
@@ -83,7 +83,7 @@ struct CandidateSlot {
     /// Which of `lives` it is.
     life: usize,
     stopped: bool,
-    /// What is to come: the next process, or the end of a stop.
+    /// The next step: a new process, or the end of a stop.
     next: Option<(Instant, NextStep)>,
     processes: u32,
 }

@@ -44,7 +44,7 @@ const CANDIDATES: [&str; 3] = ["blue", "green", "violet"];
 const DRAWN: &str = "timeline.svg";
 const PICTURE: &str = "docs/timeline.svg";
 
-/// How long a command may take: those that wait do so for a minute at most.
+/// The time limit of a command: those that wait do so for a minute at most.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// One command and what it says.
@@ -253,7 +253,7 @@ impl Drop for JobShell {
     }
 }
 
-/// Whether a command goes on in the background.
+/// True if a command goes on in the background.
 fn is_job(command: &str) -> bool {
     let command = command
         .split_once(" #")

@@ -34,10 +34,10 @@ pub(crate) fn add(suite: &mut Suite) {
     });
 }
 
-/// How long the account is at it.
+/// The duration of the account's changes.
 const LASTS: Duration = Duration::from_secs(60);
 
-/// How often its candidate becomes another one.
+/// The time between two changes of its candidate.
 const CHANGES_EVERY: Duration = Duration::from_secs(3);
 
 /// An accept window, and what it takes to stop the work and to begin it again.
@@ -47,7 +47,7 @@ const LONGEST_GAP: Duration = Duration::from_secs(7);
 struct CandidateAccount {
     objects: Api<LeaseCandidate>,
     testbed: Arc<Testbed>,
-    /// How many candidates there have been.
+    /// The number of candidates so far.
     changes: u32,
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn add(suite: &mut Suite) {
 /// Its Leases are of two histories, so that its record cannot be judged as one; what its candidates say can.
 const NAMESPACE: &str = "restored";
 
-/// How long it may take until the restored store has a leader: the elector starts over, and the record in the store, which
+/// The time within which the restored store has a leader: the elector starts over, and the record in the store, which
 /// its holder does not renew, runs out.
 const LED_AGAIN: Duration = LEASE_DURATION.saturating_mul(3).saturating_add(PROMPTLY);
 

@@ -42,28 +42,28 @@ const SHORT_LIVED: [&str; 4] = [
     "--candidate-validity=5s",
 ];
 
-/// How long it may take until each right has been used: those after a conflict when there is one.
+/// The time until each right has been used: those after a conflict when there is one.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A lease whose candidates wish for different strategies and never answer.
 const CONTESTED: &str = "contested";
 
-/// How soon a candidate leads whose writes conflict with those of strangers.
+/// The time until a candidate leads whose writes conflict with those of strangers.
 const AMONG_STRANGERS: Duration = Duration::from_secs(40);
 
-/// How long a candidate sleeps that waits for a lease of 4 s.
+/// The sleep of a candidate that waits for a lease of 4 s.
 const ASLEEP: Duration = Duration::from_secs(6);
 
-/// How long strangers wait between their writes of an object: without that nobody else gets a write through.
+/// The wait of strangers between their writes of an object: without that nobody else gets a write through.
 const BETWEEN_WRITES: Duration = Duration::from_millis(20);
 
-/// How long it may take until those are deleted.
+/// The time until those are deleted.
 const FORGOTTEN: Duration = Duration::from_secs(40);
 
 /// A lease whose candidate has nothing to do.
 const QUIET: &str = "quiet";
 
-/// How often leaders change before the contested lease has its turn: what is told in Events has a budget.
+/// The number of leader changes before the contested lease has its turn: Events have a budget.
 const CHANGES: u32 = 3;
 
 /// A lease that is there once its candidate has created it.
@@ -85,7 +85,7 @@ async fn used(outer: Arc<Testbed>) -> Result<()> {
     let flags = site.mode().elector_flags().iter().copied();
     let _elector = site.elector("elector", flags.chain(SHORT_LIVED)).await?;
     warm_up(site).await?;
-    // What strangers write is not judged.
+    // The writes of strangers are not judged.
     let testbed = Testbed::open(Arc::clone(site), "strangers", outer.implementation()).await?;
     let rights = [
         GrantedRights::of_elector(&testbed).await?,

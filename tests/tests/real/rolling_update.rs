@@ -27,10 +27,10 @@ pub(crate) fn add(suite: &mut Suite) {
 /// W of all replicas.
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 
-/// How soon after the end of a client-go leader, which releases nothing by default, one of ours leads.
+/// The longest gap from a client-go leader, which releases nothing by default, to one of ours.
 const AFTER_CLIENT_GO: Duration = SHORT_LEASE.saturating_add(Duration::from_secs(2));
 
-/// How soon after the end of ours client-go leads: it looks every 1 s to 2.2 s.
+/// The longest gap from one of ours to client-go: it looks every 1 s to 2.2 s.
 const AFTER_OURS: Duration = Duration::from_secs(4);
 
 async fn there_and_back(testbed: Arc<Testbed>) -> Result<()> {

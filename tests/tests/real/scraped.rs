@@ -24,7 +24,7 @@ pub(crate) struct FiguresEndpoint {
     pub(crate) address: SocketAddr,
 }
 
-/// How long a server of an elector may take to answer.
+/// The time limit of an answer by a server of an elector.
 const ANSWERS: Duration = Duration::from_secs(10);
 
 /// Flags for both servers, on free ports.

@@ -37,13 +37,13 @@ pub(crate) fn add(suite: &mut Suite) {
     });
 }
 
-/// How long the active elector is stopped, or both are away: longer than two lease durations.
+/// The stop of the active elector, or the absence of both: longer than two lease durations.
 const AWAY: Duration = Duration::from_secs(30);
 
-/// How soon a standby acts whose predecessor let go of the lock.
+/// The time until a standby acts whose predecessor let go of the lock.
 const RELEASED: Duration = Duration::from_secs(1);
 
-/// What an elector says when it begins to act, and when it stands by.
+/// The log lines of an elector when it begins to act, and when it stands by.
 const LEADING: &str = "leading the electors";
 const STANDING_BY: &str = "standing by";
 
@@ -238,7 +238,7 @@ fn since(mut writes: Vec<AuditedWrite>, then: Timestamp) -> Vec<AuditedWrite> {
     writes
 }
 
-/// Whether it is a write that only an elector that acts makes.
+/// True of a write that only an elector that acts makes.
 fn is_act(write: &AuditedWrite) -> bool {
     !write.what.contains(" elector-system/")
 }

@@ -39,8 +39,8 @@ struct ProbedCandidate {
     term: PathBuf,
 }
 
-/// How soon the next one leads: two failures of a probe that is asked five times a second, the end of the work, and the
-/// hand-over. The rest is for a machine that is busy with other scenarios.
+/// The time until the next one leads: two failures of a probe that is asked five times a second, the end of the work,
+/// and the hand-over. The rest is for a machine that is busy with other scenarios.
 const HANDS_OVER: Duration = Duration::from_secs(5);
 
 /// SIGTERM is answered after a second.

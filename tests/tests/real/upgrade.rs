@@ -36,7 +36,7 @@ pub(crate) fn add(suite: &mut Suite) {
     }
 }
 
-/// What a node runs, in the order of the strategy: what it behaves as, then what it is.
+/// The versions of a node, in the order of the strategy: emulation, then binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Versions {
     emulation: &'static str,
@@ -64,7 +64,7 @@ const NEW: Versions = Versions {
 /// The nodes.
 const NODES: [&str; 3] = ["a", "b", "c"];
 
-/// How long it may take until a candidate that does not lead has ended.
+/// The time within which a candidate that does not lead has ended.
 const ENDS: Duration = Duration::from_secs(10);
 
 /// Renewals that take longer than an answer counts, 5 s (R15).
@@ -76,7 +76,7 @@ struct ControlPlane<'w> {
     nodes: Vec<UpgradedNode>,
     /// All candidates there ever were.
     runs: Vec<NodeCandidate>,
-    /// How many terms have been accounted for.
+    /// The number of terms accounted for.
     terms: usize,
 }
 
@@ -140,14 +140,14 @@ async fn pinned(testbed: Arc<Testbed>) -> Result<()> {
     plane.end(yields_within(&testbed))
 }
 
-/// Whether an older candidate that arrives has to wait until the leader goes: client-go is not told to make room where
+/// True if an older candidate that arrives has to wait until the leader goes: client-go is not asked to make room where
 /// the server drops `spec.preferredHolder`.
 fn cannot_yield(testbed: &Testbed) -> bool {
     testbed.implementation() == Implementation::ClientGo
         && testbed.site().mode() == ClusterMode::GateOff
 }
 
-/// How long a newer leader may take to make room for an older candidate that has arrived.
+/// The time within which a newer leader makes room for an older candidate that has arrived.
 fn yields_within(testbed: &Testbed) -> Duration {
     match testbed.implementation() {
         Implementation::Elector => Duration::from_secs(5),
@@ -156,7 +156,7 @@ fn yields_within(testbed: &Testbed) -> Duration {
     }
 }
 
-/// How long a lease that was given up may stay without a leader.
+/// The longest gap of a lease that was given up.
 fn elects_within(testbed: &Testbed) -> Duration {
     match testbed.implementation() {
         Implementation::Elector => Duration::from_secs(2),

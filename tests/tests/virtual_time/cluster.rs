@@ -31,7 +31,7 @@ use crate::slow_server::RequestDelays;
 pub(crate) struct VirtualCluster {
     memory: MemoryCluster,
     delays: Arc<Mutex<Option<RequestDelays>>>,
-    /// What the candidates say, by the clock of the cluster; each process has set its own to another time.
+    /// The events of the candidates, by the clock of the cluster; each process has set its own to another time.
     events: Arc<Mutex<Vec<(Timestamp, Event)>>>,
     /// When the store was first seen at a revision, by the same clock.
     commit_times: Arc<Mutex<BTreeMap<u64, Timestamp>>>,
@@ -120,7 +120,7 @@ impl VirtualCluster {
         )
     }
 
-    /// How many candidates work now, and how many did so at most at a time.
+    /// The number of candidates that work now, and the most that did so at a time.
     pub(crate) fn working(&self) -> (usize, usize) {
         let (mut now, mut most) = (0, 0);
         for (_, event) in self.events.lock().unwrap().iter() {

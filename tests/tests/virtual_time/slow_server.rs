@@ -9,13 +9,13 @@ use http::StatusCode;
 
 use crate::cluster::{NAMES, VirtualCluster};
 
-/// How requests fare: each takes its time, and some fail.
+/// The fates of requests: each takes its time, and some fail.
 #[derive(Debug)]
 pub(crate) struct RequestDelays {
     random: u64,
 }
 
-/// What becomes of one request.
+/// The fate of one request.
 #[derive(Debug, Default)]
 pub(crate) struct RequestFate {
     pub(crate) there: Duration,
@@ -29,10 +29,10 @@ const RENEW_INTERVAL: Duration = Duration::from_millis(3_334);
 // === impl RequestDelays ===
 
 impl RequestDelays {
-    /// What one request in a hundred takes or more, there and back: a quarter of the default renew deadline.
+    /// The time that one request in a hundred takes or more, there and back: a quarter of the default renew deadline.
     const SLOWEST: Duration = Duration::from_millis(2_500);
 
-    /// How many requests in a hundred fail.
+    /// The percentage of requests that fail.
     const ERRORS: u64 = 5;
 
     fn rough(seed: u64) -> Self {

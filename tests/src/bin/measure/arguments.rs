@@ -9,10 +9,10 @@ use xtask::release::Release;
 /// Measures cold start, hand-over and crash on a real kube-apiserver and etcd.
 #[derive(Parser, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// How often each case is measured
+    /// The number of runs of each case
     #[arg(long, default_value_t = 10)]
     pub(crate) runs: u32,
-    /// How many runs go on at once; they spend most of their time waiting
+    /// The number of runs at once; they spend most of their time waiting
     #[arg(long, default_value_t = 3)]
     pub(crate) jobs: usize,
     /// Which cases, all if none is given

@@ -9,7 +9,7 @@ use elector_tests::rig::{EntryContent, EventKind, TestSite, Testbed, between};
 
 use crate::arguments::{MeasuredCase, RunKind};
 
-/// What one run came to, in seconds by name.
+/// The figures of one run, in seconds by name.
 pub(crate) type Figures = Vec<(&'static str, f64)>;
 
 /// For what takes longest: a client-go leader that makes room, and expires.

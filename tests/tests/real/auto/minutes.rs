@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep};
 use super::{SHORT_LEASE, start, without_an_elector};
 use crate::PROMPTLY;
 
-/// How long the elector is away.
+/// The elector's absence.
 const AWAY: Duration = Duration::from_secs(180);
 
-/// How soon the best leads again with an elector that has just started: it waits for a record that it never saw, and with
-/// the gate on for the end of the built-in controller's term.
+/// The time until the best leads again with an elector that has just started: it waits for a record that it never saw,
+/// and with the gate on for the end of the built-in controller's term.
 const BEST_AGAIN: Duration = Duration::from_secs(60);
 
 /// The candidates; the first is the best one.

@@ -14,11 +14,11 @@ use crate::PROMPTLY;
 /// The name of its ClusterRole in `manifests/base`.
 const ELECTOR: &str = "elector";
 
-/// What it may do with Leases by `manifests/base`, and what is left without the right to write.
+/// Its verbs on Leases by `manifests/base`, and those left without the right to write.
 const ALL: [&str; 5] = ["get", "list", "watch", "create", "update"];
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// How soon the best leads again once the elector may write: it tries again after a pause that doubles up to 5 s.
+/// The time until the best leads again once the elector may write: it tries again after a pause that doubles up to 5 s.
 const BEST_AGAIN: Duration = Duration::from_secs(15);
 
 /// With its rights the elector elects; without them leaders that die are replaced all the same; with them again, the best

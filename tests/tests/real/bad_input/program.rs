@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::PROMPTLY;
 
-/// How long a process with trouble is watched.
+/// The time for which a process with trouble is watched.
 const TRYING: Duration = Duration::from_secs(5);
 
 /// The administrator's kubeconfig with something changed.

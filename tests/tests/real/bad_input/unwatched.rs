@@ -23,7 +23,7 @@ pub(super) async fn lists(testbed: Arc<Testbed>) -> Result<()> {
     }
     roles.replace(&name, &PostParams::default(), &role).await?;
 
-    // What is known to be released is taken at once.
+    // A Lease known to be released is taken at once.
     testbed.write_released(("example.com/note", "kept")).await?;
     let start = |name: &str| testbed.candidate(name).plain().start();
     let mut first = start("first")?;

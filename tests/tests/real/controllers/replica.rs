@@ -25,13 +25,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{SHORT_DEADLINE, SHORT_LEASE};
 
-/// What the objects are labelled with.
+/// The label of the objects.
 pub(super) const RECONCILED: &str = "elector.dev/reconciled";
 
 /// The first word of the command line of a replica.
 pub(crate) const IS_REPLICA: &str = "candidate";
 
-/// How often each object is written.
+/// The time between two writes of an object.
 const PACE: Duration = Duration::from_millis(200);
 
 struct ReconcileContext {

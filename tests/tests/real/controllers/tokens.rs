@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 
 use super::replica::RECONCILED;
 
-/// What a reconcile wrote.
+/// The content that a reconcile wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WrittenToken {
     /// The token of its term.
@@ -93,7 +93,7 @@ impl ReconciledTokens {
         Ok(())
     }
 
-    /// How many writes were seen.
+    /// The number of writes seen.
     pub(super) fn writes(&self) -> u32 {
         lock(&self.seen).writes
     }
@@ -126,7 +126,7 @@ impl SeenTokens {
         self.newest.insert(name, written);
     }
 
-    /// What all objects have, if that is of a later term.
+    /// The objects' common content, if it is of a later term.
     fn common(&self, than: u64) -> Option<WrittenToken> {
         let first = self.newest.values().next()?;
         let all = self.newest.len() == super::OBJECTS;

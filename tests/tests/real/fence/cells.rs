@@ -1,4 +1,4 @@
-//! What the policies compare, for a Lease that the test writes.
+//! The comparisons of the policies, for a Lease that the test writes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{Attempt, create_object, fence, until_answered, update};
 /// The Lease, which no candidate names.
 const LEASE: &str = "by-hand";
 
-/// What the policies say, in parts.
+/// Parts of the policies' messages.
 const STALE: &str = "is stale: the object was written with";
 const NO_LEADER: &str = "is not that of a leader";
 const MISSING: &str = "elector.dev/token is missing";
@@ -80,7 +80,7 @@ pub(super) async fn compared(testbed: Arc<Testbed>) -> Result<()> {
         says(testbed, &fenced, Some(&granted), Some("by-hand has none")).await?;
     }
 
-    // What the object has been written with does not depend on the Lease.
+    // The token of the object's last write does not depend on the Lease.
     let delete = DeleteParams::default();
     testbed.leases().delete(LEASE, &delete).await?;
     says(testbed, &fenced, Some(&granted), None).await?;

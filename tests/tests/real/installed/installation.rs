@@ -16,7 +16,7 @@ use xtask::manifests::overlays;
 use crate::installed::pod_template::PodTemplate;
 use crate::{LEASE_DURATION, PROMPTLY};
 
-/// What a site installs for electors of other scenarios; it must not help those of an overlay.
+/// Rights that a site installs for electors of other scenarios; they must not help those of an overlay.
 const RIGHTS_OF_THE_SITE: [&str; 4] = [
     "clusterrole/elector",
     "clusterrolebinding/elector",
@@ -32,7 +32,7 @@ pub(super) struct Installation {
     objects: Vec<Value>,
 }
 
-/// What becomes of the namespace of an overlay that is deleted.
+/// The fate of the namespace of an overlay that is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NamespaceEnding {
     /// A real kube-controller-manager ends it.
@@ -82,7 +82,7 @@ impl Installation {
         self.version.elector.clone()
     }
 
-    /// What its Pods run.
+    /// The template of its Pods.
     pub(super) fn template(&self) -> Result<PodTemplate> {
         PodTemplate::of(&self.objects)
     }

@@ -1,4 +1,4 @@
-//! What a Pod of an overlay runs, and how.
+//! The Pods of an overlay, and their start.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use elector_tests::rig::TestAccount;
 use serde_json::Value;
 use xtask::manifests::overlays;
 
-/// What a Pod of an overlay runs.
+/// The Pods of an overlay.
 pub(super) struct PodTemplate {
     pub(super) replicas: u64,
     /// There may be one more of them while they are replaced; a static Pod ends before the next one starts on its node.

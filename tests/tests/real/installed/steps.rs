@@ -1,4 +1,4 @@
-//! What is done with each overlay, and how long it takes.
+//! The steps that each overlay goes through, and their times.
 
 use elector_tests::rig::Testbed;
 

@@ -12,8 +12,8 @@ use crate::installed::installation::Installation;
 use crate::installed::steps::{BACK, UPGRADE, report};
 use crate::{LEASE_DURATION, PROMPTLY};
 
-/// How long a hand-over may take just after another elector began to act: with `replace-builtin` it waits until a term of
-/// the built-in controller that it may have missed is over.
+/// The longest hand-over just after another elector began to act: with `replace-builtin` it waits until a term of the
+/// built-in controller that it may have missed is over.
 const BY_A_NEW_ELECTOR: Duration = LEASE_DURATION.saturating_mul(2).saturating_add(PROMPTLY);
 
 pub(super) async fn upgraded_and_back(outer: Arc<Testbed>, overlay: &'static str) -> Result<()> {

@@ -20,7 +20,7 @@ struct ToldLine {
     fix: Option<String>,
 }
 
-/// What `kubectl elector check` told.
+/// The report of `kubectl elector check`.
 #[derive(Debug)]
 struct ToldCheck {
     lines: Vec<ToldLine>,
@@ -71,7 +71,7 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
     told.has("warning", "policies", lack, fix)?;
     testbed.site().apply("-k", &policies).await?;
 
-    // What is there when all is well. The Pod is an object without a kubelet.
+    // The report when all is well. The Pod is an object without a kubelet.
     let told = check(testbed).await?;
     for (check, result) in [
         (
@@ -245,7 +245,7 @@ async fn kubectl(testbed: &Testbed, line: &str) -> Result<()> {
 // === impl ToldCheck ===
 
 impl ToldCheck {
-    /// Whether there is such a line, by the beginning of its result and a part of its fix.
+    /// Checks that there is such a line, by the beginning of its result and a part of its fix.
     fn has(&self, level: &str, about: &str, start: &str, fix: &str) -> Result<()> {
         let is_meant = |line: &&ToldLine| {
             let fixed = line.fix.as_deref().unwrap_or_default();

@@ -41,7 +41,7 @@ pub(super) async fn told(testbed: Arc<Testbed>) -> Result<()> {
     ensure!(told[1].ends_with(end), "{told:?}");
     ensure!(told[2].starts_with("better rank 1 1.1.0 "), "{told:?}");
     ensure!(told[3].starts_with("first rank 2 1.2.0 "), "{told:?}");
-    // What the one mechanism explains under either name.
+    // The explanation of the one mechanism, under either name.
     let told = testbed
         .operates(&["explain", lease], PROMPTLY, |_| true)
         .await?;

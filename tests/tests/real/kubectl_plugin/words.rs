@@ -1,4 +1,4 @@
-//! What an operator says of a lease and of its candidates.
+//! An operator's words on a lease and on its candidates.
 
 use std::sync::Arc;
 

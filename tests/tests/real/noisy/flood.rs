@@ -21,7 +21,7 @@ pub(super) struct Flood {
     namespace: String,
 }
 
-/// What there is of each kind.
+/// The number of candidates of each kind.
 #[derive(Clone, Copy)]
 pub(super) struct FloodSize {
     /// Candidates with annotations of [`BALLAST`], a hundred for each lease.
@@ -40,13 +40,13 @@ pub(super) struct Restless {
     changes: Arc<AtomicUsize>,
 }
 
-/// What the annotations of one object may hold, 256 KiB, less what their names take.
+/// The size that the annotations of one object may have, 256 KiB, less that of their names.
 const BALLAST: usize = (256 << 10) - 1024;
-/// How many requests of the flood are under way at the same time.
+/// The number of requests of the flood that are under way at the same time.
 const SIDE_BY_SIDE: usize = 16;
-/// How many candidates change their versions.
+/// The number of candidates that change their versions.
 const RESTLESS: usize = 10;
-/// How often each of them does.
+/// The time between two changes of each.
 const CHANGES_EVERY: Duration = Duration::from_millis(200);
 
 const STRATEGY: &str = "OldestEmulationVersion";
@@ -159,7 +159,7 @@ impl Flood {
 // === impl Restless ===
 
 impl Restless {
-    /// How many changes there have been.
+    /// The number of changes so far.
     pub(super) fn changes(&self) -> usize {
         self.changes.load(Ordering::Relaxed)
     }

@@ -15,15 +15,15 @@ pub(super) struct Neighbours<'w> {
     testbed: &'w Testbed,
     host: &'w Host<'w>,
     candidates: BTreeMap<String, Hosted>,
-    /// How many candidates have been started.
+    /// The number of candidates started so far.
     started: usize,
 }
 
-/// How many leases there are.
+/// The number of leases.
 pub(super) const LEASES: usize = 20;
 /// The version of those that stand from the beginning on.
 const WORST: &str = "1.9.0";
-/// How many candidates each has.
+/// The number of candidates of each lease.
 const STANDING: usize = 2;
 
 // === impl Neighbours ===

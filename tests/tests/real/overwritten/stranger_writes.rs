@@ -1,4 +1,4 @@
-//! What a stranger does to leases, and until when there must be a leader again.
+//! A stranger's writes to leases, and the time until there must be a leader again.
 
 use std::time::Duration;
 

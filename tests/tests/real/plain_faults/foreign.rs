@@ -7,7 +7,7 @@ use elector_api::Lease;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-/// What a stranger does to the Lease.
+/// A write of a stranger to the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForeignWrite {
     Annotate,
@@ -86,7 +86,7 @@ impl ForeignWriter {
         self.check(&self.leases.get(&self.name).await?)
     }
 
-    /// What it writes next; it remembers what must be there from then on.
+    /// Its next write; it remembers what must be there from then on.
     fn patch(&mut self, what: ForeignWrite) -> Value {
         self.writes += 1;
         let (name, value) = (

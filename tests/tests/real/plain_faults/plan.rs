@@ -36,11 +36,11 @@ pub(super) enum Victim {
     Place(usize),
 }
 
-/// How a process that ended is replaced.
+/// The replacement of a process that ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Comeback {
     pub(super) after: Duration,
-    /// Whether the next one has a name of its own, as a Pod of a Deployment has.
+    /// True if the next one has a name of its own, as a Pod of a Deployment has.
     pub(super) renamed: bool,
 }
 
@@ -50,10 +50,10 @@ const PROCESS_FAULTS: std::ops::RangeInclusive<u64> = 3_000..=9_000;
 /// Between two writes of a stranger, in milliseconds.
 const WRITES: std::ops::RangeInclusive<u64> = 500..=3_000;
 
-/// How long a process is stopped, in milliseconds.
+/// The duration of a stop of a process, in milliseconds.
 const STOPPED: std::ops::RangeInclusive<u64> = 1_000..=12_000;
 
-/// How long a process is away, in milliseconds.
+/// The absence of a process, in milliseconds.
 const AWAY: std::ops::RangeInclusive<u64> = 0..=3_000;
 
 /// The faults of a run over so many candidates, in the order of their times.

@@ -1,4 +1,4 @@
-//! What the candidates say of a run, held against what struck them: who believed at once, and how soon the next one led.
+//! The candidates' words on a run, held against what struck them: who believed at once, and how soon the next one led.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) struct TakeOver {
     pub(super) ours: bool,
 }
 
-/// How the last leader left the lease.
+/// The end of the last leader's term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastTermEnd {
     /// It was killed or stopped.
@@ -48,7 +48,7 @@ struct BeliefInterval {
     to: Timestamp,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunJudgement {
     pub(super) take_overs: Vec<TakeOver>,
@@ -61,10 +61,10 @@ pub(super) struct RunJudgement {
     pub(super) terms: usize,
 }
 
-/// How long a process takes after its start until it knows the lease, on a busy machine.
+/// The time from a process's start until it knows the lease, on a busy machine.
 const STARTS: Duration = Duration::from_secs(2);
 
-/// How long a process may say that its work goes on after it woke up, and mean no more than that it is just awake.
+/// The time after a wake-up within which a process's word that its work goes on means only that it is just awake.
 pub(super) const AWAKE: Duration = Duration::from_millis(300);
 
 /// Judges a run by its journal, until `end`.
@@ -74,7 +74,7 @@ pub(super) fn judge(
     end: Timestamp,
 ) -> RunJudgement {
     let mut entries = entries.to_vec();
-    // What a process said before it was killed may be read later.
+    // Events from before a kill may be read later.
     entries.sort_by_key(|entry| entry.at);
     let mut judgement = RunJudgement::default();
     let beliefs: Vec<BeliefInterval> = work_intervals(&entries)

@@ -84,7 +84,7 @@ impl Accounts {
             &outside,
         )
         .await?;
-        // What the role `edit` consists of, where a controller aggregates; `elector-candidates-edit` does not exist yet.
+        // The content of the role `edit`, where a controller aggregates; `elector-candidates-edit` does not exist yet.
         let edit = ("ClusterRole", "system:aggregate-to-edit");
         bind(admin, namespace, "editors", edit, &edits).await?;
         let aggregated = ("Role", "outsiders");

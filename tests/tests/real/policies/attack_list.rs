@@ -19,10 +19,10 @@ pub(super) struct Attack {
     /// The policies of which one refuses it.
     pub(super) policies: &'static [&'static str],
     pub(super) kind: AttackedKind,
-    /// What is there.
+    /// The object before it.
     pub(super) before: fn() -> Option<Value>,
     pub(super) write: fn(Option<Value>) -> ObjectWrite,
-    /// What it does to the choice, where `elector explain` tells.
+    /// Its effect on the choice, where `elector explain` shows it.
     pub(super) effect: Option<AttackEffect>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum AttackedKind {
     Lease,
 }
 
-/// What an attack does to an election.
+/// The effect of an attack on an election.
 #[derive(Clone, Copy)]
 pub(super) enum AttackEffect {
     /// No elector elects: the strategy belongs to another one.

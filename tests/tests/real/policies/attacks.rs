@@ -1,4 +1,4 @@
-//! What an account can do to the elections of others, once without the policies and once with them.
+//! Attacks of an account on the elections of others, once without the policies and once with them.
 
 use std::time::Duration;
 
@@ -133,7 +133,7 @@ impl Attack {
         Ok((collection, (self.write)(before)))
     }
 
-    /// Whether the election is as the attack would have it.
+    /// Checks the election for the effect of the attack.
     async fn has_effect(&self, testbed: &Testbed, expected: bool) -> Result<()> {
         let Some(effect) = self.effect else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What accounts may do to a LeaseCandidate: a write for each row of the table.
+//! Changes of a LeaseCandidate by accounts: a write for each row of the table.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! How long a lease duration a candidate may announce and write, and what a Namespace changes about that.
+//! The longest lease duration that a candidate may announce and write, and a Namespace's say in it.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::candidate_changes::candidate;
 use super::lease_changes::{TRUE_TOKEN, term, unheld};
 use super::requests::{Collection, ObjectWrite};
 
-/// What the annotation of the Namespace says, and announcements that are accepted and refused then. The first of each
-/// kind tells whether the API server has seen the annotation.
+/// The annotation of the Namespace, and announcements that are accepted and refused then. The first of each kind shows
+/// that the API server has seen the annotation.
 const BOUNDS: &[(Option<&str>, &[&str], &[&str])] = &[
     (
         None,
@@ -57,7 +57,7 @@ pub(super) async fn play(
             announcements += 1;
         }
     }
-    // What is announced already does not keep a candidate from acking when the bound has become lower.
+    // An older announcement does not keep a candidate from acking when the bound has become lower.
     annotate(admin, namespace, Some("1h")).await?;
     until(author, &collection, &announcing("45m"), true).await?;
     let mut object = collection.reset(admin, &announcing("45m").object).await?;
@@ -81,8 +81,8 @@ pub(super) async fn play(
     Ok(announcements)
 }
 
-/// What the annotation of the Namespace says, and durations of an acquisition, in seconds, that are accepted and refused
-/// then. The first of each kind tells whether the API server has seen the annotation.
+/// The annotation of the Namespace, and durations of an acquisition, in seconds, that are accepted and refused then.
+/// The first of each kind shows that the API server has seen the annotation.
 const HELD_FOR: &[(Option<&str>, &[i64], &[i64])] = &[
     (None, &[60], &[61, 3600]),
     (Some("2m"), &[120, 1], &[121]),

@@ -85,8 +85,8 @@ async fn named_for_its_pod(outer: &Testbed) -> Result<TestProcess> {
     Ok(process)
 }
 
-/// What a person says who has the role `elector-operate` and nothing more; electors and leaders write past it, and leave
-/// it as it is.
+/// The words of a person with the role `elector-operate` and nothing more; electors and leaders write past them, and
+/// leave them as they are.
 async fn operated(outer: &Testbed) -> Result<Vec<TestProcess>> {
     let testbed = beside(outer, "operated", Implementation::Elector).await?;
     let (site, namespace) = (testbed.site(), testbed.namespace());

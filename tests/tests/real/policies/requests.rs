@@ -20,7 +20,7 @@ pub(super) struct ObjectWrite {
     pub(super) object: Value,
 }
 
-/// What the server says to a write.
+/// The server's answer to a write.
 #[derive(Debug)]
 pub(super) enum PolicyAnswer {
     Accepted,

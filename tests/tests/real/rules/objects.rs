@@ -43,7 +43,7 @@ pub(super) const VERSIONS: &[&str] = &[
 /// Stands for a field that is not there.
 pub(super) const ABSENT: &str = "(absent)";
 
-/// What is tried besides versions.
+/// The changes tried besides versions.
 pub(super) fn changes() -> Vec<Value> {
     let (long, longer) = ("a".repeat(253), "a".repeat(254));
     let (name, longer_name) = ("x".repeat(63), "x".repeat(64));

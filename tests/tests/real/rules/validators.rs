@@ -1,4 +1,4 @@
-//! What the built-in kind, the custom resource and our own validation say of the same object.
+//! The verdicts of the built-in kind, the custom resource and our own validation on the same object.
 
 use std::collections::BTreeSet;
 
@@ -187,7 +187,7 @@ impl Validators {
         let request = request.body(serde_json::to_vec(object)?)?;
         match self.client.request::<Value>(request).await {
             Ok(_) => Ok(Validation::Accepted),
-            // What cannot be decoded names no field.
+            // A failure to decode names no field.
             Err(kube::Error::Api(status)) if status.code == 400 => Ok(Validation::Unreadable),
             Err(kube::Error::Api(status)) if status.code == 422 => {
                 let causes = status
@@ -221,7 +221,7 @@ impl Validators {
     }
 }
 
-/// What a server says to an object.
+/// A server's answer to an object.
 #[derive(Debug)]
 enum Validation {
     Accepted,
@@ -244,7 +244,7 @@ impl Validation {
         }
     }
 
-    /// Whether this can be said of an object of which the other server says `other`.
+    /// True if this can be said of an object of which the other server says `other`.
     fn may_mean(&self, other: &Self) -> bool {
         let nothing = WrongFields::new();
         match (self, other) {
