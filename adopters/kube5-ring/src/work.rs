@@ -1,11 +1,11 @@
-//! What the program does while it leads, and whether that stops in time.
+//! The work of the program while it leads, and tests that it stops in time.
 
 use std::io::Error;
 use std::time::Duration;
 
 use elector_candidate::Leadership;
 
-/// How long it takes to end in good order.
+/// The time that it takes to end in good order.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Counts the seconds for which it leads.
@@ -62,7 +62,7 @@ mod tests {
         rival.leads().await;
     }
 
-    /// What does my work do when the API server is silent for 30 s, or the lease is overwritten?
+    /// The work while the API server is silent for 30 s, or the lease is overwritten.
     #[tokio::test(start_paused = true)]
     async fn it_leads_again_after_a_silence_and_says_nothing_once_the_lease_is_taken() {
         let cluster = EmbeddedCluster::new();
@@ -79,7 +79,7 @@ mod tests {
         assert!(taken.effects.iter().all(|line| line.what != "bye"));
     }
 
-    /// How do I test a function that takes a guard?
+    /// A test of a function that takes a guard.
     #[tokio::test(start_paused = true)]
     async fn it_says_its_token_until_it_is_told_to_stop() {
         let term = TestTerm::new().with_token(42);

@@ -30,6 +30,24 @@ fn a_type_name_stands_for_one_thing() {
     assert_eq!(declared_twice(&sources()), BTreeMap::new(), "{message}");
 }
 
+#[test]
+fn no_comment_opens_with_a_question_word() {
+    let opens = |line: &&str| {
+        let comment = line.trim_start().strip_prefix("//").unwrap_or_default();
+        let text = comment.trim_start_matches(['/', '!']).trim_start();
+        let words = ["What ", "Who ", "Whether ", "How "];
+        words.iter().any(|word| text.starts_with(word))
+    };
+    for (file, text) in sources() {
+        // Comments on flags are help texts.
+        let found = text.lines().find(opens).filter(|_| !text.contains("clap"));
+        assert_eq!(
+            found, None,
+            "{file}: a plain sentence has a noun for a subject"
+        );
+    }
+}
+
 /// The type names that are declared more than once, each with its places.
 fn declared_twice(sources: &Sources) -> BTreeMap<String, Vec<String>> {
     let mut places = BTreeMap::<_, Vec<_>>::new();

@@ -89,6 +89,8 @@ async fn replicate(arguments: &[String]) -> Result<()> {
                 eprintln!("{error}");
             }
         });
+    // A trace takes a debug build seconds on a busy machine, and the panic is not noticed before it is printed.
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let mut panics = signal(SignalKind::user_defined1())?;
     let controller = async move {
         tokio::select! {
