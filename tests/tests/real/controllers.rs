@@ -241,6 +241,8 @@ impl Replicas {
 
     async fn end(mut self) -> Result<()> {
         for replica in &mut self.running {
+            // A process that has only just been started does not handle signals yet.
+            replica.says(EventKind::Start, 0, PROMPTLY).await?;
             replica.terminate()?;
             replica.ends_well(PROMPTLY).await?;
         }
