@@ -82,7 +82,7 @@ pub(crate) struct MutationRun {
     #[arg(long, default_value_t = 1, conflicts_with = "again")]
     seed: u64,
 
-    /// How many mutants of each package, in the place of 80 of elector-protocol and 10 of each other one
+    /// The number of mutants of each package, in the place of 80 of elector-protocol and 10 of each other one
     #[arg(long, value_name = "NUMBER", conflicts_with = "again")]
     sample: Option<usize>,
 
