@@ -241,6 +241,8 @@ fn play_against(
         "--cargo-test-arg=--tests",
     ])
     .args(["--re", &format!("^{}$", literal(name))])
+    // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of another file.
+    .args(["--file", name.split(':').next().unwrap_or_default()])
     .arg("--output")
     .arg(folder);
     for tests in tests {
