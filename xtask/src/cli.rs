@@ -24,6 +24,7 @@ use crate::overlay_table;
 use crate::proofs::{self, Proof};
 use crate::release::Release;
 use crate::semver;
+use crate::surface;
 use crate::test::{self, Wanted};
 
 /// Elector's development tasks.
@@ -111,6 +112,13 @@ enum DevelopmentTask {
     /// Measure what the elector costs; each prints its flags with `--help`
     #[command(subcommand)]
     Bench(BenchTask),
+
+    /// Print the flags, log lines, metrics, Events, exit codes and public names that differ from those of a revision
+    Surface {
+        /// The revision to compare with
+        #[arg(value_name = "REV")]
+        since: String,
+    },
 
     /// Compare the libraries with the last release: what they promise others may not break
     Semver {
@@ -391,6 +399,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
             build_times::run(last, record).map(|()| true)
         }
         DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
+        DevelopmentTask::Surface { since } => surface::compare(&since).map(|()| true),
         DevelopmentTask::Semver { since } => semver::check(since).map(|()| true),
         DevelopmentTask::Release(args) => artefact::make(args.kubernetes).map(|()| true),
         DevelopmentTask::Readme => codegen::record_transcript().map(|()| true),

@@ -19,7 +19,9 @@ mod mutants;
 mod overlay_table;
 mod progress;
 mod proofs;
+mod revision;
 mod semver;
+mod surface;
 mod test;
 mod yaml;
 

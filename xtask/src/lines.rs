@@ -97,8 +97,22 @@ fn print_row(package: &str, count: LineCount, budget: Option<usize>) {
     );
 }
 
-/// The lines of each package, by its folder.
-fn count(root: &Path) -> Result<BTreeMap<String, LineCount>> {
+/// A file of Rust.
+pub(crate) struct SourceFile {
+    /// From the root of the workspace.
+    pub(crate) path: String,
+    pub(crate) text: String,
+    /// Nothing of it ships.
+    pub(crate) is_test: bool,
+    /// The folder of its package.
+    package: String,
+}
+
+/// Every file of Rust in a tree.
+///
+/// # Errors
+/// When git cannot list them, or one cannot be read.
+pub(crate) fn sources(root: &Path) -> Result<Vec<SourceFile>> {
     let mut list = Command::new("git");
     list.args([
         "ls-files",
@@ -113,38 +127,46 @@ fn count(root: &Path) -> Result<BTreeMap<String, LineCount>> {
         .lines()
         .filter_map(|file| file.strip_suffix("/Cargo.toml"))
         .collect();
-    let sources: Vec<&str> = files
-        .lines()
-        .filter(|file| file.ends_with(".rs") && root.join(file).is_file())
-        .collect();
-    let mut texts = BTreeMap::new();
-    for file in sources {
-        let text = fs::read_to_string(root.join(file));
-        texts.insert(
-            file,
-            text.with_context(|| format!("failed to read {file}"))?,
-        );
+    let mut sources = Vec::new();
+    for path in files.lines().filter(|file| file.ends_with(".rs")) {
+        if !root.join(path).is_file() {
+            continue;
+        }
+        let text = fs::read_to_string(root.join(path));
+        let folders = Path::new(path).ancestors().filter_map(Path::to_str);
+        let package = folders.into_iter().find(|it| manifests.contains(it));
+        sources.push(SourceFile {
+            path: path.to_owned(),
+            text: text.with_context(|| format!("failed to read {path}"))?,
+            is_test: false,
+            package: package
+                .with_context(|| format!("{path} belongs to no package"))?
+                .to_owned(),
+        });
     }
-    let test_modules: BTreeSet<String> = texts
+    let test_modules: BTreeSet<String> = sources
         .iter()
-        .flat_map(|(file, text)| test_modules(file, text))
+        .flat_map(|file| test_modules(&file.path, &file.text))
         .collect();
+    for file in &mut sources {
+        let inside = file.path.strip_prefix(&file.package).unwrap_or_default();
+        file.is_test = file.path.starts_with("tests/")
+            || file.path.starts_with("fuzz/")
+            || inside.contains("/tests/")
+            || inside.contains("/benches/")
+            || Path::new(&file.path)
+                .ancestors()
+                .filter_map(Path::to_str)
+                .any(|it| test_modules.contains(it.trim_end_matches(".rs")));
+    }
+    Ok(sources)
+}
+
+/// The lines of each package, by its folder.
+fn count(root: &Path) -> Result<BTreeMap<String, LineCount>> {
     let mut counts = BTreeMap::<String, LineCount>::new();
-    for (file, text) in &texts {
-        let folders = Path::new(file).ancestors().filter_map(Path::to_str);
-        let package = folders.clone().find(|folder| manifests.contains(folder));
-        let package = package.with_context(|| format!("{file} belongs to no package"))?;
-        let inside = file.strip_prefix(package).unwrap_or(file);
-        let is_test = ["tests/", "fuzz/"]
-            .iter()
-            .any(|folder| file.starts_with(folder))
-            || ["/tests/", "/benches/"]
-                .iter()
-                .any(|folder| inside.contains(folder))
-            || folders
-                .map(|folder| folder.trim_end_matches(".rs"))
-                .any(|module| test_modules.contains(module));
-        *counts.entry(package.to_owned()).or_default() += LineCount::of(text, is_test);
+    for file in sources(root)? {
+        *counts.entry(file.package).or_default() += LineCount::of(&file.text, file.is_test);
     }
     Ok(counts)
 }

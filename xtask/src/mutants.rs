@@ -11,8 +11,7 @@ mod sample;
 mod verdict;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -21,8 +20,9 @@ use clap::Args;
 use self::sample::{ListedMutant, sample};
 use self::verdict::{MutantVerdict, PlayedMutant, VerdictFile};
 use crate::cargo_tool::CargoTool;
-use crate::commands::{self, cargo, show_and_run};
+use crate::commands::{self, cargo};
 use crate::paths;
+use crate::revision;
 
 const TOOL: CargoTool = CargoTool {
     name: "cargo-mutants",
@@ -113,7 +113,7 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
     }
     TOOL.ensure()?;
     let folder = paths::workspace().join("target/mutants");
-    let (tree, commit) = checkout(&folder, &run.revision)?;
+    let (tree, commit) = revision::checkout(&folder, &run.revision)?;
     let mut verdicts = VerdictFile::open(&folder.join(format!("{commit}.tsv")))?;
     let recorded = VerdictFile::recorded();
     let mut played: BTreeMap<&str, Vec<PlayedMutant>> = BTreeMap::new();
@@ -153,30 +153,6 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
 
 fn names() -> String {
     CRATES.map(|one| one.package).join(", ")
-}
-
-/// A clone at that revision, which a broken run may have left changed; and its commit.
-fn checkout(folder: &Path, revision: &str) -> Result<(PathBuf, String)> {
-    let tree = folder.join("tree");
-    let head = git(paths::workspace(), &["rev-parse", revision])?;
-    if !tree.is_dir() {
-        fs::create_dir_all(folder)?;
-        let mut clone = Command::new("git");
-        clone.args(["clone", "--quiet"]).arg(paths::workspace());
-        show_and_run(clone.arg(&tree))?;
-    }
-    git(&tree, &["fetch", "--quiet", "origin"])?;
-    git(
-        &tree,
-        &["checkout", "--quiet", "--force", "--detach", &head],
-    )?;
-    Ok((tree, head.chars().take(12).collect()))
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> Result<String> {
-    let mut git = Command::new("git");
-    git.args(arguments).current_dir(folder);
-    Ok(commands::read(&mut git)?.stdout.trim().to_owned())
 }
 
 /// Every mutant of a package.
