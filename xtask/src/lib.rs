@@ -17,7 +17,6 @@ mod golang;
 mod lines;
 mod mutants;
 mod overlay_table;
-mod progress;
 mod proofs;
 mod semver;
 mod test;
