@@ -1,8 +1,6 @@
 //! `cargo xtask release`: the programs as they are shipped, built, looked at, and run where nothing else is.
 
 mod contents;
-mod empty_root;
-mod identity;
 mod trial;
 
 use std::env::consts::ARCH;
@@ -11,36 +9,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use flate2::{Compression, GzBuilder};
-use object::Endianness;
-use object::elf::PT_INTERP;
-use object::read::elf::{ElfFile64, ProgramHeader as _};
-use tar::{Builder, Header};
 
 use crate::build_profile::{self, BuildProfile};
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 use crate::release::Release;
 
-/// A program that is shipped, of the command line's package.
-struct ShippedProgram {
-    /// Its name on the command line.
-    name: &'static str,
-    /// The package that has it.
-    package: &'static str,
-}
+/// A program that is shipped, by its name on the command line.
+struct ShippedProgram(&'static str);
 
-/// The program that the manifests run, and everything else that is shipped beside it.
-const ELECTOR: ShippedProgram = ShippedProgram {
-    name: "elector",
-    package: "elector-cli",
-};
+/// The package that has all of them.
+const PACKAGE: &str = "elector-cli";
+/// The program that the manifests run.
+const ELECTOR: ShippedProgram = ShippedProgram("elector");
 /// The plugin of kubectl, which package managers want as an archive too.
-const PLUGIN: ShippedProgram = ShippedProgram {
-    name: "kubectl-elector",
-    package: "elector-cli",
-};
-const PROGRAMS: &[ShippedProgram] = &[ELECTOR, PLUGIN];
+const PLUGIN: ShippedProgram = ShippedProgram("kubectl-elector");
+const PROGRAMS: [ShippedProgram; 2] = [ELECTOR, PLUGIN];
 /// The file of the licence, which goes wherever a program alone would.
 const LICENSE: &str = "LICENSE";
 
@@ -96,21 +80,19 @@ fn publish(target: &str) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
     let mut sums = Command::new("sha256sum");
     sums.current_dir(&folder);
-    for program in PROGRAMS {
+    for program in &PROGRAMS {
         let name = program.artefact(platform(ARCH)?);
         let (from, to) = (program.built(), folder.join(&name));
         fs::copy(&from, &to).with_context(|| format!("failed to copy {}", from.display()))?;
         println!("{}", to.display());
         let contents = format!("{name}.cdx.json");
-        let list = contents::list(program.name, target)?;
+        let list = contents::list(program.0, target)?;
         fs::write(folder.join(&contents), list).context("failed to write a list of contents")?;
         println!("{}", folder.join(&contents).display());
         sums.args([name, contents]);
     }
     let archive = PLUGIN.archive(platform(ARCH)?);
-    let program = fs::read(PLUGIN.built()).context("failed to read the plugin")?;
-    fs::write(folder.join(&archive), PLUGIN.pack(&program)?)
-        .with_context(|| format!("failed to write {archive}"))?;
+    pack(&PLUGIN.built(), &folder.join(&archive))?;
     println!("{}", folder.join(&archive).display());
     sums.arg(archive);
     let path = folder.join("SHA256SUMS");
@@ -135,8 +117,7 @@ impl ShippedProgram {
     fn build(&self) -> Result<()> {
         show_and_run(
             cargo()
-                .args(["build", "--locked", "--package", self.package])
-                .args(["--bin", self.name])
+                .args(["build", "--locked", "--package", PACKAGE, "--bin", self.0])
                 .args(PROFILE.arguments()),
         )
         .context("a C compiler for musl is needed too: `musl-gcc`, of the package musl-tools")
@@ -145,107 +126,113 @@ impl ShippedProgram {
     /// Where a build leaves it.
     fn built(&self) -> PathBuf {
         let folder = paths::workspace().join("target").join(PROFILE.folder());
-        folder.join(self.name)
+        folder.join(self.0)
     }
 
     /// Checks that it needs nothing but the kernel, and that it is no larger than allowed.
     fn inspect(&self) -> Result<()> {
-        let bytes = fs::read(self.built()).context("failed to read the program")?;
-        ensure!(is_static(&bytes)?, "{} is not static", self.name);
-        println!("{}: static, {} bytes", self.name, bytes.len());
+        let (name, built) = (self.0, self.built());
+        ensure!(is_static(&built)?, "{name} is not static");
+        let bytes = fs::metadata(built)?.len();
+        println!("{name}: static, {bytes} bytes");
         ensure!(
-            u64::try_from(bytes.len())? <= MOST_BYTES,
-            "{} has {} bytes, and {MOST_BYTES} are allowed",
-            self.name,
-            bytes.len()
+            bytes <= MOST_BYTES,
+            "{name} has {bytes} bytes, and {MOST_BYTES} are allowed"
         );
         Ok(())
     }
 
     /// The name under which it is shipped.
     fn artefact(&self, platform: &str) -> String {
-        format!("{}-linux-{platform}", self.name)
+        format!("{}-linux-{platform}", self.0)
     }
 
     /// The name of its archive.
     fn archive(&self, platform: &str) -> String {
         format!("{}.tar.gz", self.artefact(platform))
     }
+}
 
-    /// The archive of that program, under the name by which it is called, and of the licence: the same bytes for the same
-    /// program, wherever and whenever it is made.
-    fn pack(&self, program: &[u8]) -> Result<Vec<u8>> {
-        let license =
-            fs::read(paths::workspace().join(LICENSE)).context("failed to read LICENSE")?;
-        // No name, no time and no system of the machine that makes it: 255 stands for an unknown one.
-        let gzip = GzBuilder::new()
-            .mtime(0)
-            .operating_system(255)
-            .write(Vec::new(), Compression::best());
-        let mut archive = Builder::new(gzip);
-        for (name, mode, content) in [(self.name, 0o755, program), (LICENSE, 0o644, &license)] {
-            let mut header = Header::new_ustar();
-            header.set_size(u64::try_from(content.len())?);
-            header.set_mode(mode);
-            header.set_mtime(0);
-            header.set_uid(0);
-            header.set_gid(0);
-            archive.append_data(&mut header, name, content)?;
-        }
-        Ok(archive.into_inner()?.finish()?)
-    }
+/// Writes an archive of that program and of the licence: the same bytes for the same program, wherever and whenever it is
+/// made.
+fn pack(program: &Path, archive: &Path) -> Result<()> {
+    let (folder, name) = program
+        .parent()
+        .zip(program.file_name())
+        .context("no file")?;
+    let mut tar = Command::new("tar");
+    tar.args([
+        "--create",
+        "--format=ustar",
+        "--use-compress-program=gzip -9 --no-name",
+    ])
+    .args([
+        "--mtime=@0",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--mode=u=rwX,go=rX",
+    ])
+    .arg("--file")
+    .arg(archive)
+    .arg("--directory")
+    .args([folder.as_os_str(), name])
+    .arg("--directory")
+    .args([paths::workspace().as_os_str(), LICENSE.as_ref()]);
+    commands::read(&mut tar).map(drop)
 }
 
 /// True if a program asks for no dynamic loader.
-fn is_static(program: &[u8]) -> Result<bool> {
-    let program = ElfFile64::<Endianness>::parse(program)?;
-    let mut headers = program.elf_program_headers().iter();
-    Ok(headers.all(|header| header.p_type(program.endian()) != PT_INTERP))
+fn is_static(program: &Path) -> Result<bool> {
+    let headers = commands::read(
+        Command::new("readelf")
+            .arg("--program-headers")
+            .arg(program),
+    )?;
+    Ok(!headers.stdout.contains("INTERP"))
 }
 
 #[cfg(test)]
 mod tests {
     use std::env;
-    use std::io::Read as _;
-
-    use flate2::read::GzDecoder;
-    use tar::Archive;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
     #[test]
     fn the_archive_holds_the_files_with_their_rights_and_nothing_of_the_machine() {
-        let packed = PLUGIN.pack(b"\x7fELF").unwrap();
-        // The fields of gzip: no name, no time, an unknown system.
-        assert_eq!((&packed[3..8], packed[9]), (&[0; 5][..], 255));
-        let mut archive = Archive::new(GzDecoder::new(packed.as_slice()));
-        let mut found = Vec::new();
-        for entry in archive.entries().unwrap() {
-            let mut entry = entry.unwrap();
-            let header = entry.header();
-            assert_eq!(header.mtime().unwrap(), 0);
-            assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
-            let mode = header.mode().unwrap();
-            let name = entry.path().unwrap().display().to_string();
-            let mut content = Vec::new();
-            entry.read_to_end(&mut content).unwrap();
-            found.push((name, mode, content.len()));
-        }
-        let license = fs::read(paths::workspace().join(LICENSE)).unwrap();
-        let program = (PLUGIN.name.to_owned(), 0o755, 4);
-        assert_eq!(found, [program, (LICENSE.to_owned(), 0o644, license.len())]);
+        let folder = tempfile::tempdir().unwrap();
+        let (program, archive) = (folder.path().join("program"), folder.path().join("archive"));
+        fs::write(&program, "\x7fELF").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o750)).unwrap();
+        pack(&program, &archive).unwrap();
+        let packed = fs::read(&archive).unwrap();
+        // The fields of gzip: no name and no time.
+        assert_eq!(&packed[3..8], &[0; 5]);
+        let mut list = Command::new("tar");
+        list.args([
+            "--list",
+            "--verbose",
+            "--numeric-owner",
+            "--utc",
+            "--gzip",
+            "--file",
+        ]);
+        let list = commands::read(list.arg(&archive)).unwrap().stdout;
+        let license = fs::metadata(paths::workspace().join(LICENSE))
+            .unwrap()
+            .len();
+        let words: Vec<_> = list.split_whitespace().collect();
+        let expected = format!(
+            "-rwxr-xr-x 0/0 4 1970-01-01 00:00 program -rw-r--r-- 0/0 {license} 1970-01-01 00:00 {LICENSE}"
+        );
+        assert_eq!(words.join(" "), expected);
     }
 
     #[test]
     fn a_program_with_a_loader_is_not_static() {
-        let mut program = fs::read(env::current_exe().unwrap()).unwrap();
-        assert!(!is_static(&program).unwrap());
-        // Its program headers, one of which is no longer that of a loader.
-        let mut headers = (64..).step_by(56);
-        let loader = headers.find(|at| program[*at] == 3).unwrap();
-        program[loader] = 0;
-        assert!(is_static(&program).unwrap());
-        assert!(is_static(b"#!/bin/sh\n").is_err());
+        assert!(!is_static(&env::current_exe().unwrap()).unwrap());
+        assert!(is_static(&paths::workspace().join(LICENSE)).is_err());
     }
 
     #[test]
@@ -255,12 +242,9 @@ mod tests {
         let artefact = ELECTOR.artefact("${TARGETARCH}");
         for line in [
             "FROM scratch".to_owned(),
-            format!(
-                "COPY --chmod=0555 {FOLDER}/{artefact} {}",
-                empty_root::PROGRAM
-            ),
-            format!("USER {0}:{0}", empty_root::USER),
-            format!("ENTRYPOINT [\"{}\"]", empty_root::PROGRAM),
+            format!("COPY --chmod=0555 {FOLDER}/{artefact} /usr/local/bin/elector"),
+            "USER 65532:65532".to_owned(),
+            "ENTRYPOINT [\"/usr/local/bin/elector\"]".to_owned(),
         ] {
             assert!(image.lines().any(|found| found == line), "{line}\n{image}");
         }
@@ -269,18 +253,7 @@ mod tests {
         assert_eq!(ignored, format!("*\n!{FOLDER}\n"));
         let deployment =
             fs::read_to_string(workspace.join("manifests/base/deployment.yaml")).unwrap();
-        let user = format!("runAsUser: {}\n", empty_root::USER);
-        assert!(deployment.contains(&user), "{user}");
-    }
-
-    #[test]
-    fn every_program_is_one_of_the_workspace() {
-        for program in PROGRAMS {
-            let manifest = paths::workspace().join("crates/cli/Cargo.toml");
-            let manifest = fs::read_to_string(manifest).unwrap();
-            assert!(manifest.contains(&format!("name = \"{}\"\n", program.package)));
-            assert!(manifest.contains(&format!("name = \"{}\"\n", program.name)));
-        }
+        assert!(deployment.contains("runAsUser: 65532\n"), "{deployment}");
     }
 
     #[test]

@@ -3,83 +3,113 @@
 use std::ffi::OsString;
 
 use anyhow::Result;
+use clap::Subcommand;
 
+use crate::adopters::size;
+use crate::build_times::{self, TimedCommand};
 use crate::commands::{cargo, show_and_run};
 use crate::paths;
+use crate::proofs::PassedArgs;
 
-/// The scenario of a noisy namespace, on both kinds of LeaseCandidates.
-const NOISY: &str = "a_noisy_namespace_disturbs_no_other";
-/// Where its figures are recorded, from the root of the workspace.
-const BOUNDS: &str = "docs/bounds.md";
+/// A measurement.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchTask {
+    /// Time, memory, processor time and requests with thousands of leases; `--help` tells its flags
+    #[command(disable_help_flag = true)]
+    Scale(PassedArgs),
 
-/// The scenario of the times without a leader.
-const HAND_OVERS: &str = "hand_overs_of_two_hundred_leases";
-/// Where they and the figures of a program's own leadership are recorded.
-const LEADERSHIP: &str = "docs/leadership.md";
+    /// Cold start, hand-over and crash, also of client-go and of Kubernetes' own controller; `--help` tells its flags
+    #[command(disable_help_flag = true)]
+    Upstream(PassedArgs),
 
-/// Measures what it costs a program to ask whether it leads, and how soon its controllers reconcile once it does.
-pub(crate) fn leadership(record: bool) -> Result<()> {
-    let mut command = cargo();
-    command.args(["bench", "--package", "elector-candidate"]);
-    command.args([
-        "--features",
-        "connect,controller",
-        "--bench",
-        "leadership",
-        "--",
-    ]);
-    if record {
-        command
-            .arg("--record")
-            .arg(paths::workspace().join(LEADERSHIP));
-    }
-    show_and_run(&mut command)
+    /// What it costs a program to ask whether it leads, and how soon its controllers reconcile once it does
+    Leadership {
+        /// Write the figures into docs/leadership.md
+        #[arg(long)]
+        record: bool,
+    },
+
+    /// How long two hundred leases are without a leader, by a release build on a real kube-apiserver
+    HandOvers {
+        /// Write the figures into docs/leadership.md
+        #[arg(long)]
+        record: bool,
+    },
+
+    /// How many crates and bytes elector-candidate adds to a program
+    Size {
+        /// Write the table into adopters/README.md
+        #[arg(long)]
+        record: bool,
+    },
+
+    /// How long a newcomer waits, from a fresh clone with an empty cargo cache
+    Builds {
+        /// The last command that is timed; those before it run too
+        #[arg(long, value_enum, default_value = "warm-tests")]
+        last: TimedCommand,
+
+        /// Write the table into CONTRIBUTING.md
+        #[arg(long, conflicts_with = "last")]
+        record: bool,
+    },
+
+    /// What a namespace that is filled without end costs, and what its neighbour notices, on a real kube-apiserver
+    Noisy {
+        /// Write the figures into docs/bounds.md
+        #[arg(long)]
+        record: bool,
+    },
 }
 
-/// Measures how long leases are without a leader, with programs as they are shipped.
-pub(crate) fn hand_overs(record: bool) -> Result<()> {
-    let mut build = cargo();
-    build.args(["build", "--release", "--package", "elector-cli", "--bins"]);
-    show_and_run(&mut build)?;
-    let mut command = cargo();
-    command.args(["test", "--release", "--package", "elector-tests"]);
-    command.args(["--all-features", "--test", "real", "--"]);
-    command.args(["--include-ignored", "--long", HAND_OVERS]);
-    command.env(
-        "ELECTOR_BIN",
-        paths::workspace().join("target/release/elector"),
-    );
-    if record {
-        command
-            .arg("--record")
-            .arg(paths::workspace().join(LEADERSHIP));
-    }
-    show_and_run(&mut command)
-}
-
-/// Runs the measurement of a noisy namespace, one kind of cluster after the other.
-pub(crate) fn noisy(record: bool) -> Result<()> {
-    let mut command = cargo();
-    command.args(["test", "--package", "elector-tests", "--test", "real", "--"]);
-    command.args(["--include-ignored", "--long", "--test-threads=1", NOISY]);
-    if record {
-        command.arg("--record").arg(paths::workspace().join(BOUNDS));
-    }
-    show_and_run(&mut command)
-}
-
-/// Runs the measurement of many leases, with these arguments.
-pub(crate) fn scale(arguments: &[OsString]) -> Result<()> {
-    show_and_run(
-        cargo()
-            .args([
-                "run",
-                "--quiet",
+/// Runs it.
+///
+/// # Errors
+/// When it cannot be built, or fails.
+pub(crate) fn run(task: BenchTask) -> Result<()> {
+    let programs = "run --quiet --release --package elector-bench --";
+    let leadership =
+        "bench --package elector-candidate --features connect,controller --bench leadership --";
+    let hand_overs = "test --release --package elector-tests --all-features --test real -- --include-ignored --long \
+                      hand_overs_of_two_hundred_leases";
+    let noisy = "test --package elector-tests --test real -- --include-ignored --long --test-threads=1 \
+                 a_noisy_namespace_disturbs_no_other";
+    match task {
+        BenchTask::Scale(args) => measure(&[programs, "scale"], &args.arguments, None),
+        BenchTask::Upstream(args) => measure(&[programs, "upstream"], &args.arguments, None),
+        BenchTask::Leadership { record } => {
+            measure(&[leadership], &[], record.then_some("docs/leadership.md"))
+        }
+        BenchTask::HandOvers { record } => {
+            show_and_run(cargo().args([
+                "build",
                 "--release",
                 "--package",
-                "elector-scale",
-                "--",
-            ])
-            .args(arguments),
-    )
+                "elector-cli",
+                "--bins",
+            ]))?;
+            measure(&[hand_overs], &[], record.then_some("docs/leadership.md"))
+        }
+        BenchTask::Noisy { record } => measure(&[noisy], &[], record.then_some("docs/bounds.md")),
+        BenchTask::Size { record } => size::tell(record),
+        BenchTask::Builds { last, record } => build_times::run(last, record),
+    }
+}
+
+/// Runs cargo with these words and arguments, and with the document in which the program records, if it does.
+fn measure(words: &[&str], arguments: &[OsString], record: Option<&str>) -> Result<()> {
+    let mut command = cargo();
+    command.args(words.iter().flat_map(|words| words.split_whitespace()));
+    command.args(arguments);
+    if words.iter().any(|words| words.contains("test --release")) {
+        // As shipped, but for the libraries that it is linked with.
+        let elector = paths::workspace().join("target/release/elector");
+        command.env("ELECTOR_BIN", elector);
+    }
+    if let Some(document) = record {
+        command
+            .arg("--record")
+            .arg(paths::workspace().join(document));
+    }
+    show_and_run(&mut command)
 }

@@ -53,13 +53,9 @@ pub fn client_go_candidate(release: Release) -> Result<PathBuf> {
         "k8s.io/client-go",
     )?;
     let recipe = Recipe {
-        name: "client-go-candidate",
-        version,
-        module,
         modfile,
         tag,
-        package: ".".to_owned(),
-        stamps: Vec::new(),
+        ..Recipe::new("client-go-candidate", version, module, ".")
     };
     recipe.build()
 }
@@ -99,13 +95,8 @@ fn single(
     let module = paths::workspace().join("xtask/go").join(name);
     let version = golang::required_version(&module.join("go.mod"), versioned)?;
     let recipe = Recipe {
-        name,
         stamps: vec![format!("{variable}={version}")],
-        version,
-        module,
-        modfile: None,
-        tag: None,
-        package: package.to_owned(),
+        ..Recipe::new(name, version, module, package)
     };
     recipe.build()
 }
@@ -231,17 +222,9 @@ impl Toolbox {
         let name = binary.file_name();
         if binary == Binary::Etcd {
             let module = paths::workspace().join("xtask/go/etcd");
-            let package = "go.etcd.io/etcd/server/v3".to_owned();
-            let version = golang::required_version(&module.join("go.mod"), &package)?;
-            return Ok(Recipe {
-                name,
-                version,
-                module,
-                modfile: None,
-                tag: None,
-                package,
-                stamps: Vec::new(),
-            });
+            let package = "go.etcd.io/etcd/server/v3";
+            let version = golang::required_version(&module.join("go.mod"), package)?;
+            return Ok(Recipe::new(name, version, module, package));
         }
         let module = module_of(self.release);
         if !module.is_dir() {
@@ -259,14 +242,10 @@ impl Toolbox {
         ]
         .map(|(variable, value)| format!("k8s.io/component-base/version.{variable}={value}"))
         .to_vec();
+        let package = format!("k8s.io/kubernetes/cmd/{name}");
         Ok(Recipe {
-            name,
-            version,
-            module,
-            modfile: None,
-            tag: None,
-            package: format!("k8s.io/kubernetes/cmd/{name}"),
             stamps,
+            ..Recipe::new(name, version, module, package)
         })
     }
 }

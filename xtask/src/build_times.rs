@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 
 use crate::commands::{self, cargo, show_and_run};
-use crate::paths;
+use crate::{measured, paths};
 
 /// A command whose time is told, in the order in which they run: what one has built is there for the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -60,17 +60,21 @@ pub(crate) fn run(last: TimedCommand, record: bool) -> Result<()> {
     show_and_run(cloning.arg(&clone))?;
     fs::create_dir(&cache)?;
     let processors = std::thread::available_parallelism()?;
-    for command in TimedCommand::ALL {
-        if command > last {
-            break;
-        }
-        let row = time(command, &clone, &cache)?;
-        println!("{row} on {processors} processors");
-        if record {
-            let path = paths::workspace().join(DOCUMENT);
-            let text = fs::read_to_string(&path)?;
-            fs::write(&path, with_row(&text, command.row(), &row)?)?;
-        }
+    let mut table =
+        format!("| on {processors} processors | takes | of the processors |\n|---|---|---|\n");
+    for command in TimedCommand::ALL.iter().filter(|command| **command <= last) {
+        table.push_str(&time(*command, &clone, &cache)?);
+        println!("{table}");
+    }
+    let mut head = Command::new("git");
+    head.args(["rev-parse", "--short", "HEAD"])
+        .current_dir(&clone);
+    table.push_str(&format!(
+        "\nAt {}.\n",
+        commands::read(&mut head)?.stdout.trim()
+    ));
+    if record {
+        measured::record(DOCUMENT, "builds", &table)?;
     }
     Ok(())
 }
@@ -85,20 +89,12 @@ fn time(command: TimedCommand, clone: &Path, cache: &Path) -> Result<String> {
     let (began, computed) = (Instant::now(), processor_time()?);
     show_and_run(&mut run)?;
     let (took, computed) = (began.elapsed(), processor_time()?.saturating_sub(computed));
-    let head = row_of("git", &["rev-parse", "--short", "HEAD"], clone)?;
     Ok(format!(
-        "{} {} | {} | {head} |",
+        "{} {} | {} |\n",
         command.row(),
         minutes(took),
         minutes(computed)
     ))
-}
-
-/// The output of a command there, in a line.
-fn row_of(program: &str, arguments: &[&str], folder: &Path) -> Result<String> {
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder);
-    Ok(commands::read(&mut command)?.stdout.trim().to_owned())
 }
 
 /// The processor time of the children of this process that have ended, theirs included.
@@ -121,13 +117,6 @@ fn minutes(time: Duration) -> String {
     format!("{} min {:02} s", seconds / 60, seconds % 60)
 }
 
-/// The document with that row in the place of the one that begins so.
-fn with_row(text: &str, begins: &str, row: &str) -> Result<String> {
-    let before = text.lines().find(|line| line.starts_with(begins));
-    let before = before.with_context(|| format!("{DOCUMENT} has no row {begins:?}"))?;
-    Ok(text.replacen(before, row, 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,17 +126,6 @@ mod tests {
         let stat = "77 (a ) 1 2 (b) S 1 77 77 0 -1 4194560 1 2 3 4 5 6 1250 75 20 0 1 0 9";
         assert_eq!(children_time(stat), Some(Duration::from_millis(13_250)));
         assert_eq!(children_time("77 (a) S 1"), None);
-    }
-
-    #[test]
-    fn each_row_of_the_document_can_be_written_anew() {
-        let text = fs::read_to_string(paths::workspace().join(DOCUMENT)).unwrap();
-        for command in TimedCommand::ALL {
-            let row = format!("{} 1 min 05 s | 2 min 00 s | abc |", command.row());
-            let once = with_row(&text, command.row(), &row).unwrap();
-            assert!(once.contains(&row));
-            assert_eq!(with_row(&once, command.row(), &row).unwrap(), once);
-        }
         assert_eq!(minutes(Duration::from_secs(65)), "1 min 05 s");
     }
 }

@@ -118,6 +118,17 @@ impl ChildGuard {
         }
     }
 
+    /// Waits for its end, however long that takes.
+    ///
+    /// # Errors
+    /// When it does not succeed.
+    pub fn ends_well(&mut self) -> io::Result<()> {
+        match self.child.wait()? {
+            status if status.success() => Ok(()),
+            status => Err(io::Error::other(status.to_string())),
+        }
+    }
+
     /// Asks with SIGTERM, waits for `patience`, and then kills.
     ///
     /// # Errors

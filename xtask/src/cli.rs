@@ -3,25 +3,23 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::adopters;
 use crate::artefact;
-use crate::bench;
+use crate::bench::{self, BenchTask};
 use crate::binaries::{Binary, Toolbox};
-use crate::build_times::{self, TimedCommand};
 use crate::cluster::{self, Options, TestCluster};
 use crate::codegen;
 use crate::criteria;
-use crate::demo::{self, DemoKind};
+use crate::demo::{self, DemoArgs};
 use crate::lines;
 use crate::manifests;
 use crate::mutants::{self, MutationRun};
 use crate::overlay_table;
-use crate::proofs::{self, Proof};
+use crate::proofs::{self, PassedArgs, Proof};
 use crate::release::Release;
 use crate::semver;
 use crate::surface;
@@ -45,36 +43,7 @@ enum DevelopmentTask {
     Demo(DemoArgs),
 
     /// Run the tests, also on a real kube-apiserver if one is to be had
-    Test {
-        /// Fail if one is not to be had
-        #[arg(long)]
-        require_real: bool,
-
-        /// Run scenarios that start a cluster of their own on every kind of cluster, not on one of them
-        #[arg(long)]
-        all_modes: bool,
-
-        /// Run the scenarios that take minutes too
-        #[arg(long)]
-        long: bool,
-
-        /// Run the scenarios too in which another build of elector, this program, is beside the one that is tested
-        #[arg(long, value_name = "PATH", value_parser = parse_program)]
-        beside: Option<PathBuf>,
-
-        /// Run the scenarios too in which each overlay of this revision, such as HEAD~1, is upgraded to that of this version
-        /// and taken back; it is built in target/upgrade-from
-        #[arg(long, value_name = "REVISION")]
-        upgrade_from: Option<String>,
-
-        /// Kill a test program that runs longer than this, and its children; it counts as failed
-        #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
-        timeout: Duration,
-
-        /// Only cold start, hand-over, crash, policies and fences, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
-        #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "long", "beside", "upgrade_from", "timeout"])]
-        kubernetes: Option<Release>,
-    },
+    Test(Wanted),
 
     /// Write the files that are generated
     Codegen {
@@ -88,16 +57,16 @@ enum DevelopmentTask {
 
     /// Search every state of small worlds that run the production step functions; `--help` tells its flags
     #[command(disable_help_flag = true)]
-    Model(ProofArgs),
+    Model(PassedArgs),
 
     /// Simulate electors and candidates through seeded faults, in virtual time; `--help` tells its flags
     #[command(disable_help_flag = true)]
-    Sim(ProofArgs),
+    Sim(PassedArgs),
 
     /// Strike leaders with every fault on a real kube-apiserver, and see which of them work at the same time; `--help` tells
     /// its flags
     #[command(disable_help_flag = true)]
-    Faults(ProofArgs),
+    Faults(PassedArgs),
 
     /// Count the lines of Rust of each package; exit status 1 if one has more than its budget
     Lines {
@@ -128,7 +97,11 @@ enum DevelopmentTask {
     },
 
     /// Make the programs as they are shipped, static ones for this machine's architecture, and try them
-    Release(ReleaseArgs),
+    Release {
+        /// Release of Kubernetes to try them on [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
+        #[arg(long, value_name = "1.N")]
+        kubernetes: Option<Release>,
+    },
 
     /// Run the transcript of the README on a real kube-apiserver, and write anew what it says and what it draws
     Readme,
@@ -155,20 +128,16 @@ enum DevelopmentTask {
     },
 
     /// Try the manifests on a real kube-apiserver
-    Manifests(OptionArgs),
-
-    /// Becomes a command in a session of its own
-    #[command(name = cluster::EXEC_DETACHED, hide = true)]
-    ExecDetached {
-        #[arg(last = true)]
-        command: Vec<OsString>,
-    },
+    Manifests(Options),
 }
 
 #[derive(Debug, Subcommand)]
 enum ClusterTask {
     /// Start one that runs until `down`
-    Up(OptionArgs),
+    Up(Options),
+    /// Be the owner of the one that `up` starts
+    #[command(hide = true)]
+    Hold { options: String },
     /// Start one for the time that a command runs
     Run(ClusterRunArgs),
     /// Stop it and remove its data
@@ -177,71 +146,6 @@ enum ClusterTask {
     Status(DirArgs),
     /// Print the path of a program, building it if need be
     Binary(BinaryArgs),
-}
-
-#[derive(Debug, Subcommand)]
-enum BenchTask {
-    /// Time, memory, processor time and requests with thousands of leases; `--help` tells its flags
-    #[command(disable_help_flag = true)]
-    Scale(ProofArgs),
-
-    /// What it costs a program to ask whether it leads, and how soon its controllers reconcile once it does
-    Leadership {
-        /// Write the figures into docs/leadership.md
-        #[arg(long)]
-        record: bool,
-    },
-
-    /// How long two hundred leases are without a leader, by a release build on a real kube-apiserver
-    HandOvers {
-        /// Write the figures into docs/leadership.md
-        #[arg(long)]
-        record: bool,
-    },
-
-    /// How many crates and bytes elector-candidate adds to a program
-    Size {
-        /// Write the table into adopters/README.md
-        #[arg(long)]
-        record: bool,
-    },
-
-    /// How long a newcomer waits, from a fresh clone with an empty cargo cache
-    Builds {
-        /// The last command that is timed; those before it run too
-        #[arg(long, value_enum, default_value = "warm-tests")]
-        last: TimedCommand,
-
-        /// Write the rows into CONTRIBUTING.md
-        #[arg(long)]
-        record: bool,
-    },
-
-    /// What a namespace that is filled without end costs, and what its neighbour notices, on a real kube-apiserver
-    Noisy {
-        /// Write the figures into docs/bounds.md
-        #[arg(long)]
-        record: bool,
-    },
-}
-
-#[derive(Debug, Args)]
-struct DemoArgs {
-    /// End when the demo is over; without this all processes run until Ctrl-C, to be tried out
-    #[arg(long)]
-    once: bool,
-
-    /// No colours
-    #[arg(long)]
-    plain: bool,
-
-    /// On a real etcd and kube-apiserver, with processes that are killed; ends by itself
-    #[arg(long)]
-    real: bool,
-
-    /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
-    #[arg(long, value_name = "1.N", requires = "real")]
-    kubernetes: Option<Release>,
 }
 
 #[derive(Debug, Args)]
@@ -254,63 +158,11 @@ struct DirArgs {
 #[derive(Debug, Args)]
 struct ClusterRunArgs {
     #[command(flatten)]
-    options: OptionArgs,
+    options: Options,
 
     /// The command, with KUBECONFIG set to the administrator's
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-}
-
-/// What the program itself understands.
-#[derive(Debug, Args)]
-struct ProofArgs {
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "ARGUMENT"
-    )]
-    arguments: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
-struct OptionArgs {
-    #[command(flatten)]
-    dir: DirArgs,
-
-    /// Feature gate CoordinatedLeaderElection: `on`, and Kubernetes' own controller elects
-    #[arg(
-        long,
-        value_enum,
-        default_value = "off",
-        value_name = "on|off",
-        hide_possible_values = true
-    )]
-    gate: OnOff,
-
-    /// Serve LeaseCandidates: coordination.k8s.io/v1beta1, in older releases v1alpha2 or v1alpha1
-    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "true|false",
-          hide_possible_values = true)]
-    serve_v1beta1: bool,
-
-    /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
-    #[arg(long, value_name = "1.N")]
-    kubernetes: Option<Release>,
-
-    /// Port of the API server on 127.0.0.1 [default: a free one]
-    #[arg(long)]
-    port: Option<u16>,
-
-    /// Let etcd wait for the disk, as in production
-    #[arg(long)]
-    fsync: bool,
-
-    /// A further flag for kube-apiserver, such as --apiserver-flag=--v=4; repeatable
-    #[arg(
-        long = "apiserver-flag",
-        value_name = "FLAG",
-        allow_hyphen_values = true
-    )]
-    apiserver_flags: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -322,19 +174,6 @@ struct BinaryArgs {
     /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
     #[arg(long, value_name = "1.N")]
     kubernetes: Option<Release>,
-}
-
-#[derive(Debug, Args)]
-struct ReleaseArgs {
-    /// Release of Kubernetes to try them on [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
-    #[arg(long, value_name = "1.N")]
-    kubernetes: Option<Release>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OnOff {
-    On,
-    Off,
 }
 
 /// Runs the verb on the command line; errors go to stderr as one line.
@@ -353,89 +192,45 @@ pub fn run() -> ExitCode {
 /// False when the verb ran and its answer is no.
 fn dispatch(task: DevelopmentTask) -> Result<bool> {
     match task {
-        DevelopmentTask::Cluster(task) => cluster(task),
-        DevelopmentTask::Demo(args) => demo::run(&args.kind()).map(|()| true),
-        DevelopmentTask::Test {
-            kubernetes: Some(release),
-            ..
-        } => test::run_on(release).map(|()| true),
-        DevelopmentTask::Test {
-            require_real,
-            all_modes,
-            long,
-            beside,
-            upgrade_from,
-            timeout,
-            ..
-        } => test::run(&Wanted {
-            require_real,
-            all_modes,
-            long,
-            beside,
-            upgrade_from,
-            timeout,
-        }),
-        DevelopmentTask::Codegen { check: true } => codegen::check(),
-        DevelopmentTask::Codegen { check: false } => codegen::write().map(|()| true),
-        DevelopmentTask::Criteria => criteria::check().map(|()| true),
-        DevelopmentTask::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
-        DevelopmentTask::Sim(args) => proofs::run(Proof::Sim, &args.arguments).map(|()| true),
-        DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
-        DevelopmentTask::Lines { lower } => lines::run(lower).map(|()| true),
-        DevelopmentTask::Mutants(args) => mutants::run(&args).map(|()| true),
-        DevelopmentTask::Bench(BenchTask::Scale(args)) => {
-            bench::scale(&args.arguments).map(|()| true)
-        }
-        DevelopmentTask::Bench(BenchTask::Leadership { record }) => {
-            bench::leadership(record).map(|()| true)
-        }
-        DevelopmentTask::Bench(BenchTask::HandOvers { record }) => {
-            bench::hand_overs(record).map(|()| true)
-        }
-        DevelopmentTask::Bench(BenchTask::Size { record }) => {
-            adopters::size::tell(record).map(|()| true)
-        }
-        DevelopmentTask::Bench(BenchTask::Builds { last, record }) => {
-            build_times::run(last, record).map(|()| true)
-        }
-        DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
-        DevelopmentTask::Surface { since } => surface::compare(&since).map(|()| true),
-        DevelopmentTask::Semver { since } => semver::check(since).map(|()| true),
-        DevelopmentTask::Release(args) => artefact::make(args.kubernetes).map(|()| true),
-        DevelopmentTask::Readme => codegen::record_transcript().map(|()| true),
+        DevelopmentTask::Cluster(task) => return cluster(task),
+        DevelopmentTask::Demo(args) => demo::run(&args)?,
+        DevelopmentTask::Test(wanted) => return test::run(&wanted),
+        DevelopmentTask::Codegen { check: true } => return codegen::check(),
+        DevelopmentTask::Codegen { check: false } => codegen::write()?,
+        DevelopmentTask::Criteria => criteria::check()?,
+        DevelopmentTask::Model(args) => proofs::run(Proof::Model, &args.arguments)?,
+        DevelopmentTask::Sim(args) => proofs::run(Proof::Sim, &args.arguments)?,
+        DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments)?,
+        DevelopmentTask::Lines { lower } => lines::run(lower)?,
+        DevelopmentTask::Mutants(args) => mutants::run(&args)?,
+        DevelopmentTask::Bench(task) => bench::run(task)?,
+        DevelopmentTask::Surface { since } => surface::compare(&since)?,
+        DevelopmentTask::Semver { since } => semver::check(since)?,
+        DevelopmentTask::Release { kubernetes } => artefact::make(kubernetes)?,
+        DevelopmentTask::Readme => codegen::record_transcript()?,
         DevelopmentTask::Overlays {
             upgrade_from,
             record,
-        } => overlay_table::run(&upgrade_from, record).map(|()| true),
-        DevelopmentTask::Adopters { programs, record } => {
-            adopters::run(&programs, record).map(|()| true)
-        }
-        DevelopmentTask::Manifests(args) => {
-            manifests::try_on_a_cluster(&args.options()).map(|()| true)
-        }
-        DevelopmentTask::ExecDetached { command } => {
-            cluster::exec_detached(&command).map(|()| true)
-        }
+        } => overlay_table::run(&upgrade_from, record)?,
+        DevelopmentTask::Adopters { programs, record } => adopters::run(&programs, record)?,
+        DevelopmentTask::Manifests(options) => manifests::try_on_a_cluster(&options)?,
     }
+    Ok(true)
 }
 
 fn cluster(task: ClusterTask) -> Result<bool> {
     match task {
-        ClusterTask::Up(args) => {
-            let dir = args.dir.path()?;
-            cluster::up(&dir, &args.options()).map(|()| true)
-        }
-        ClusterTask::Run(args) => run_in_cluster(&args.options.options(), &args.command),
-        ClusterTask::Down(args) => cluster::down(&args.path()?).map(|()| true),
-        ClusterTask::Status(args) => cluster::status(&args.path()?),
+        ClusterTask::Up(options) => cluster::up(options)?,
+        ClusterTask::Hold { options } => cluster::hold(&options)?,
+        ClusterTask::Run(args) => return run_in_cluster(&args.options, &args.command),
+        ClusterTask::Down(args) => cluster::down(args.dir)?,
+        ClusterTask::Status(args) => return cluster::status(args.dir),
         ClusterTask::Binary(args) => {
-            println!(
-                "{}",
-                Toolbox::new(args.kubernetes)?.path(args.binary)?.display()
-            );
-            Ok(true)
+            let path = Toolbox::new(args.kubernetes)?.path(args.binary)?;
+            println!("{}", path.display());
         }
     }
+    Ok(true)
 }
 
 fn run_in_cluster(options: &Options, command: &[OsString]) -> Result<bool> {
@@ -450,62 +245,6 @@ fn run_in_cluster(options: &Options, command: &[OsString]) -> Result<bool> {
         .with_context(|| format!("failed to run {}", program.display()))?;
     cluster.stop()?;
     Ok(status.success())
-}
-
-/// The path of a program that is there, from everywhere: the test programs run in folders of their own.
-fn parse_program(text: &str) -> Result<PathBuf> {
-    let path = std::path::absolute(text)?;
-    anyhow::ensure!(path.is_file(), "there is no such program");
-    Ok(path)
-}
-
-/// A span of time such as `30m` or `90s`, more than nothing.
-fn parse_timeout(text: &str) -> Result<Duration> {
-    let span: jiff::SignedDuration = text.parse()?;
-    let timeout = Duration::try_from(span)?;
-    anyhow::ensure!(!timeout.is_zero(), "it must be longer than nothing");
-    Ok(timeout)
-}
-
-// === impl DemoArgs ===
-
-impl DemoArgs {
-    fn kind(self) -> DemoKind {
-        if self.real {
-            return DemoKind::Real(Options {
-                kubernetes: self.kubernetes,
-                ..Options::default()
-            });
-        }
-        DemoKind::Embedded {
-            once: self.once,
-            plain: self.plain,
-        }
-    }
-}
-
-// === impl DirArgs ===
-
-impl DirArgs {
-    fn path(&self) -> Result<PathBuf> {
-        self.dir.clone().map_or_else(cluster::default_dir, Ok)
-    }
-}
-
-// === impl OptionArgs ===
-
-impl OptionArgs {
-    fn options(self) -> Options {
-        Options {
-            gate: self.gate == OnOff::On,
-            serve_candidates: self.serve_v1beta1,
-            kubernetes: self.kubernetes,
-            port: self.port,
-            dir: self.dir.dir,
-            fsync: self.fsync,
-            apiserver_flags: self.apiserver_flags,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ use crate::child_guard::ChildGuard;
 use crate::commands;
 use crate::release::Release;
 
-pub(crate) use detached::{EXEC_DETACHED, default_dir, down, exec_detached, status, up};
+pub(crate) use detached::{down, hold, status, up};
 
 pub use options::Options;
 
@@ -182,6 +182,16 @@ impl TestCluster {
             .context("failed to start etcd")?;
         drop(etcd);
         self.start_apiserver(options)
+    }
+
+    /// True while both servers run.
+    fn runs(&mut self) -> bool {
+        [&mut self.apiserver, &mut self.etcd]
+            .into_iter()
+            .all(|server| {
+                let server = server.get_mut().unwrap_or_else(PoisonError::into_inner);
+                matches!(server.try_wait(), Ok(None))
+            })
     }
 
     fn apiserver(&self) -> MutexGuard<'_, ChildGuard> {
@@ -377,19 +387,13 @@ impl ServerProgram {
         // Most of these servers live for a minute: kube-apiserver starts in 1.2 seconds of a processor instead of 2.1 when
         // Go collects its garbage less often, and takes 370 MB instead of 260.
         command.env("GOGC", "400");
-        self.redirect(&mut command)?;
-        Ok(command)
-    }
-
-    /// Nothing to read, and all that is said goes to the log.
-    fn redirect(&self, command: &mut Command) -> Result<()> {
         let log = File::create(&self.log)
             .with_context(|| format!("failed to create {}", self.log.display()))?;
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        Ok(())
+        Ok(command)
     }
 }
 
@@ -408,11 +412,6 @@ fn tail(text: &str, lines: usize) -> Option<&str> {
         .nth(lines - 1)
         .map_or(0, |(index, _)| index + 1);
     Some(&text[start..]).filter(|text| !text.is_empty())
-}
-
-/// The path as an absolute one; relative ones would change their meaning with the folder they are read in.
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("failed to make {} absolute", path.display()))
 }
 
 #[cfg(test)]

@@ -4,126 +4,69 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use serde_json::Value;
 
 use crate::commands::{cargo, show_and_run};
-use crate::crd;
-use crate::lock_role;
 use crate::manifests::{chart, overlays, static_pod};
 use crate::paths;
 
-/// One generated file.
-struct Generator {
-    /// The file, from the root of the workspace.
-    path: &'static str,
-    /// Its whole content, made from the workspace at the given root.
-    render: fn(&Path) -> Result<String>,
+/// Every generated file: its path from the root of the workspace, and its whole content.
+fn generated(workspace: &Path) -> Result<Vec<(String, String)>> {
+    let manifest = |path: &str, text: String| (format!("manifests/{path}"), text);
+    let mut files = vec![
+        (
+            "crates/api/src/crd.json".to_owned(),
+            crd_as_json(workspace)?,
+        ),
+        manifest("chart/Chart.yaml", chart::chart()),
+        manifest("chart/templates/elector.yaml", chart::templates(workspace)?),
+        manifest("chart/values.yaml", chart::values(workspace)?),
+        manifest(
+            "overlays/control-plane/static-pod.yaml",
+            static_pod::yaml(workspace)?,
+        ),
+    ];
+    for overlay in overlays::INSTALLABLE {
+        let text = overlays::install(workspace, overlay)?;
+        files.push(manifest(&format!("overlays/{overlay}/install.yaml"), text));
+    }
+    Ok(files)
 }
 
-/// Every generated file of the repository.
-const GENERATORS: &[Generator] = &[
-    Generator {
-        path: "manifests/components/crd/leasecandidates.yaml",
-        render: |_| crd::yaml(),
-    },
-    Generator {
-        path: "manifests/components/builtin-lock/role.yaml",
-        render: |_| lock_role::yaml(),
-    },
-    Generator {
-        path: "crates/api/src/crd.json",
-        render: |_| crd::json(),
-    },
-    // Files that are made of those above.
-    Generator {
-        path: "manifests/overlays/control-plane/install.yaml",
-        render: |workspace| overlays::install(workspace, "control-plane"),
-    },
-    Generator {
-        path: "manifests/overlays/crd/install.yaml",
-        render: |workspace| overlays::install(workspace, "crd"),
-    },
-    Generator {
-        path: "manifests/overlays/namespaced/install.yaml",
-        render: |workspace| overlays::install(workspace, "namespaced"),
-    },
-    Generator {
-        path: "manifests/overlays/native/install.yaml",
-        render: |workspace| overlays::install(workspace, "native"),
-    },
-    Generator {
-        path: "manifests/overlays/replace-builtin/install.yaml",
-        render: |workspace| overlays::install(workspace, "replace-builtin"),
-    },
-    Generator {
-        path: "manifests/chart/Chart.yaml",
-        render: |_| Ok(chart::chart()),
-    },
-    Generator {
-        path: "manifests/chart/templates/elector.yaml",
-        render: chart::templates,
-    },
-    Generator {
-        path: "manifests/chart/values.yaml",
-        render: chart::values,
-    },
-    Generator {
-        path: "manifests/overlays/control-plane/static-pod.yaml",
-        render: static_pod::yaml,
-    },
-];
-
-/// Writes the generated files, one after the other: some are made of others.
+/// Writes the generated files that are out of date.
 pub(crate) fn write() -> Result<()> {
-    let mut changed = 0;
-    for generator in GENERATORS {
-        for (generator, text) in stale(paths::workspace(), std::slice::from_ref(generator))? {
-            let path = paths::workspace().join(generator.path);
-            fs::write(&path, text)
-                .with_context(|| format!("failed to write {}", path.display()))?;
-            println!("wrote {}", generator.path);
-            changed += 1;
-        }
+    let workspace = paths::workspace();
+    for (path, text) in stale(workspace, generated(workspace)?) {
+        let file = workspace.join(&path);
+        fs::write(&file, text).with_context(|| format!("failed to write {path}"))?;
+        println!("wrote {path}");
     }
-    println!("{} generated files, {changed} changed", GENERATORS.len());
     Ok(())
 }
 
 /// True if all generated files are as they would be written; names those that are not.
 pub(crate) fn check() -> Result<bool> {
-    let stale = stale(paths::workspace(), GENERATORS)?;
-    for (generator, _) in &stale {
-        println!(
-            "{} is out of date: run `cargo xtask codegen`",
-            generator.path
-        );
+    let workspace = paths::workspace();
+    let stale = stale(workspace, generated(workspace)?);
+    for (path, _) in &stale {
+        println!("{path} is out of date: run `cargo xtask codegen`");
     }
-    println!(
-        "{} generated files, {} out of date",
-        GENERATORS.len(),
-        stale.len()
-    );
     Ok(stale.is_empty())
 }
 
-/// The files that differ from what they should be, with what that is.
-fn stale<'a>(
-    workspace: &Path,
-    generators: &'a [Generator],
-) -> Result<Vec<(&'a Generator, String)>> {
-    let mut stale = Vec::new();
-    for generator in generators {
-        let text = (generator.render)(workspace)
-            .with_context(|| format!("failed to render {}", generator.path))?;
-        // A file that cannot be read is one that has to be written.
-        if fs::read_to_string(workspace.join(generator.path))
-            .ok()
-            .as_deref()
-            != Some(text.as_str())
-        {
-            stale.push((generator, text));
-        }
-    }
-    Ok(stale)
+/// The files that differ from what they should be, or cannot be read.
+fn stale(workspace: &Path, files: Vec<(String, String)>) -> Vec<(String, String)> {
+    let is_current = |(path, text): &(String, String)| {
+        fs::read_to_string(workspace.join(path)).is_ok_and(|found| found == *text)
+    };
+    files.into_iter().filter(|file| !is_current(file)).collect()
+}
+
+/// The custom resource definition of the manifests, to be read by programs.
+fn crd_as_json(workspace: &Path) -> Result<String> {
+    let yaml = workspace.join("manifests/components/crd/leasecandidates.yaml");
+    let crd: Value = serde_saphyr::from_str(&fs::read_to_string(yaml)?)?;
+    Ok(format!("{crd:#}\n"))
 }
 
 /// Runs the transcript of the README on a real kube-apiserver, and has it written anew, with its picture.
@@ -148,18 +91,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("right"), "text").unwrap();
         fs::write(folder.path().join("wrong"), "other").unwrap();
-        let generators = ["right", "wrong", "missing"].map(|path| Generator {
-            path,
-            render: |_| Ok("text".to_owned()),
-        });
-        let stale: Vec<_> = stale(folder.path(), &generators)
-            .unwrap()
-            .into_iter()
-            .map(|(generator, text)| (generator.path, text))
-            .collect();
-        assert_eq!(
-            stale,
-            [("wrong", "text".to_owned()), ("missing", "text".to_owned())]
-        );
+        let files = ["right", "wrong", "missing"].map(|path| (path.to_owned(), "text".to_owned()));
+        let stale = stale(folder.path(), files.to_vec());
+        assert_eq!(stale, files[1..]);
     }
 }

@@ -1,47 +1,65 @@
 //! `cargo xtask demo`: an election to look at, in one process or on a real cluster.
 
-mod narration;
-mod participants;
-mod real;
-
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::cluster::Options;
+use crate::child_guard::ChildGuard;
+use crate::cluster::{Options, TestCluster};
 use crate::commands::{cargo, elector, show_and_run};
+use crate::release::Release;
 
-/// Where the demo runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DemoKind {
-    /// `elector dev`: everything in one process, which needs nothing but Rust.
-    Embedded {
-        /// True if it ends by itself.
-        once: bool,
-        /// True for an output without colours.
-        plain: bool,
-    },
-    /// A real etcd and kube-apiserver, and a process for each participant.
-    Real(Options),
+const REAL: &str = include_str!("demo/real.sh");
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// End when the demo is over; without this all processes run until Ctrl-C, to be tried out
+    #[arg(long)]
+    once: bool,
+
+    /// No colours
+    #[arg(long)]
+    plain: bool,
+
+    /// On a real etcd and kube-apiserver, with processes that are killed; ends by itself
+    #[arg(long)]
+    real: bool,
+
+    /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
+    #[arg(long, value_name = "1.N", requires = "real")]
+    kubernetes: Option<Release>,
 }
 
 /// Builds the program and runs the demo.
 ///
 /// # Errors
 /// When the program cannot be built, the cluster cannot be started, or what should happen does not happen in time.
-pub(crate) fn run(kind: &DemoKind) -> Result<()> {
+pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     show_and_run(cargo().args(["build", "--package", "elector-cli", "--bin", "elector"]))?;
     let elector = elector()?;
-    match kind {
-        DemoKind::Real(options) => real::run(&elector, options),
-        DemoKind::Embedded { once, plain } => {
-            let mut command = Command::new(elector);
-            command.arg("dev");
-            command.args(once.then_some("--once"));
-            command.args(plain.then_some("--plain"));
-            // In our place, so that Ctrl-C and the exit code are its own.
-            Err(command.exec()).context("failed to run `elector dev`")
-        }
+    if !args.real {
+        let mut command = Command::new(elector);
+        command.arg("dev");
+        command.args(args.once.then_some("--once"));
+        command.args(args.plain.then_some("--plain"));
+        // In our place, so that Ctrl-C and the exit code are its own.
+        return Err(command.exec()).context("failed to run `elector dev`");
     }
+    eprintln!("starting etcd and kube-apiserver (built on the first run, which takes minutes)");
+    let cluster = TestCluster::start(&Options {
+        kubernetes: args.kubernetes,
+        ..Options::default()
+    })?;
+    let folder = tempfile::tempdir().context("failed to make a folder")?;
+    let mut demo = Command::new("/bin/sh");
+    demo.args(["-c", REAL, "real.sh"])
+        .arg(elector)
+        .arg(folder.path())
+        .env("KUBECONFIG", cluster.kubeconfig());
+    ChildGuard::spawn(&mut demo)
+        .context("failed to run a shell")?
+        .ends_well()
+        .context("the demo failed")?;
+    cluster.stop()
 }

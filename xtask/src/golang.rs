@@ -6,21 +6,17 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::fnv::Fnv;
 use crate::paths;
-use crate::progress::ProgressLine;
 
 /// The advice when there is no way to build: the same words wherever it matters.
-pub(crate) const WITHOUT_GO: &str =
+const WITHOUT_GO: &str =
     "set KUBEBUILDER_ASSETS to a folder that holds etcd, kube-apiserver and kubectl";
 
 /// The build of one program.
@@ -45,6 +41,24 @@ pub(crate) struct Recipe {
 // === impl Recipe ===
 
 impl Recipe {
+    /// Of a package of the pinned module, without tags and stamps.
+    pub(crate) fn new(
+        name: &'static str,
+        version: String,
+        module: PathBuf,
+        package: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            version,
+            module,
+            modfile: None,
+            tag: None,
+            package: package.into(),
+            stamps: Vec::new(),
+        }
+    }
+
     /// Where the program lies once it is built.
     pub(crate) fn cached(&self) -> Result<PathBuf> {
         let name = format!(
@@ -87,65 +101,32 @@ impl Recipe {
         let path = bin.join(format!("{}.lock", self.name));
         let file =
             File::create(&path).with_context(|| format!("failed to open {}", path.display()))?;
-        let mut progress = ProgressLine::new(format!("waiting for another build of {}", self.name));
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) => progress.tick("still running"),
-                Err(TryLockError::Error(error)) => {
-                    return Err(error)
-                        .with_context(|| format!("failed to lock {}", path.display()));
-                }
+        let locked = match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                eprintln!("waiting for another build of {}", self.name);
+                file.lock()
             }
-            thread::sleep(Duration::from_millis(500));
-        }
+            Err(TryLockError::Error(error)) => Err(error),
+            Ok(()) => Ok(()),
+        };
+        locked.with_context(|| format!("failed to lock {}", path.display()))?;
+        Ok(file)
     }
 
+    /// Compiles it; what go says of downloads and of errors is seen as it says it.
     fn compile(&self, output: &Path) -> Result<()> {
-        let mut child = self
-            .command(output)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("failed to start go build")?;
-        let stderr = child.stderr.take().expect("stderr was asked for as a pipe");
-        let (lines, received) = mpsc::sync_channel(64);
-        let reader = thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(io::Result::ok) {
-                if lines.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-
-        let mut progress = ProgressLine::new(format!("building {} {}", self.name, self.version));
-        let (mut messages, mut modules) = (Vec::new(), 0_u32);
-        loop {
-            match received.recv_timeout(Duration::from_millis(500)) {
-                Ok(line) if line.starts_with("go: downloading ") => modules += 1,
-                Ok(line) => messages.push(line),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            progress.tick(&match modules {
-                0 => "compiling".to_owned(),
-                count => format!("compiling, modules downloaded: {count}"),
-            });
-        }
-        let status = child.wait().context("failed to wait for go build")?;
-        // The reader ended with the pipe, which is why the loop ended.
-        let _ = reader.join();
-        if !status.success() {
-            progress.finish("failed");
-            bail!(
-                "failed to build {} {}: {}",
-                self.name,
-                self.version,
-                explain(&messages)
-            );
-        }
-        progress.finish("built");
+        let (name, version) = (self.name, &self.version);
+        eprintln!("building {name} {version}, which takes minutes");
+        let mut build = self.command(output);
+        let status = build.stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status = status.context("failed to start go build")?;
+        ensure!(
+            status.success(),
+            "failed to build {name} {version}, for the reason that go gives above. Where a module cannot be downloaded, check \
+             the network and GOPROXY (`go env GOPROXY`), or {WITHOUT_GO}; where one is not what go.sum names, empty the \
+             module cache with `go clean -modcache`"
+        );
+        eprintln!("built {name} {version}");
         Ok(())
     }
 
@@ -233,7 +214,8 @@ fn version_in<'a>(go_mod: &'a str, dependency: &str) -> Option<&'a str> {
 }
 
 /// Checks that Go can build the module: it is there, and new enough.
-pub(crate) fn check_toolchain(module: &Path) -> Result<()> {
+fn check_toolchain(module: &Path) -> Result<()> {
+    let install = format!("install Go 1.26 or later so that `go` is on the PATH, or {WITHOUT_GO}");
     // Naming the module makes Go compare itself with what go.mod asks for, without any download of modules.
     let output = Command::new("go")
         .current_dir(module)
@@ -244,83 +226,29 @@ pub(crate) fn check_toolchain(module: &Path) -> Result<()> {
     match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
-            let messages: Vec<_> = String::from_utf8_lossy(&output.stderr)
-                .lines()
-                .map(str::to_owned)
-                .collect();
-            bail!("{}", explain(&messages));
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("the Go toolchain will not do ({}): {install}", said.trim())
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
-            "there is no Go toolchain: install Go 1.26 or later so that `go` is on the PATH, or {WITHOUT_GO}"
-        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            bail!("there is no Go toolchain: {install}")
+        }
         Err(error) => Err(error).context("failed to run go"),
     }
-}
-
-/// Turns what go said into one message that names the cause and what to do about it.
-fn explain(messages: &[String]) -> String {
-    let find = |needles: &[&str]| {
-        messages
-            .iter()
-            .find(|line| needles.iter().any(|needle| line.contains(needle)))
-    };
-    if let Some(line) = find(&["requires go >="]) {
-        return format!(
-            "the Go toolchain is too old ({}): install a newer one, or {WITHOUT_GO}",
-            line.trim()
-        );
-    }
-    if let Some(line) = find(&["SECURITY ERROR", "checksum mismatch"]) {
-        return format!(
-            "a downloaded module is not the one that go.sum names ({}): empty the module cache with \
-             `go clean -modcache`, and find out who hands out another one if it happens again",
-            line.trim()
-        );
-    }
-    let download = find(&[
-        "dial tcp",
-        "reading http",
-        "Get \"http",
-        "i/o timeout",
-        "no such host",
-        "403 Forbidden",
-        "404 Not Found",
-        "410 Gone",
-        "module lookup disabled",
-        "proxyconnect",
-        "tls: ",
-    ]);
-    if let Some(line) = download {
-        let module = line
-            .split([' ', ':'])
-            .find(|word| word.contains('@') && word.contains('/'))
-            .unwrap_or("a module");
-        return format!(
-            "failed to download {module} ({}): check the network and GOPROXY (`go env GOPROXY`), or {WITHOUT_GO}",
-            line.trim()
-        );
-    }
-    let tail = messages.len().saturating_sub(15);
-    format!("go said:\n{}", messages[tail..].join("\n"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lines(text: &str) -> Vec<String> {
-        text.lines().map(str::to_owned).collect()
-    }
-
     fn recipe(module: &Path) -> Recipe {
         Recipe {
-            name: "thing",
-            version: "v1.2.3".to_owned(),
-            module: module.to_owned(),
-            modfile: None,
-            tag: None,
-            package: "example.com/thing".to_owned(),
             stamps: vec!["a.b=c".to_owned()],
+            ..Recipe::new(
+                "thing",
+                "v1.2.3".to_owned(),
+                module.to_owned(),
+                "example.com/thing",
+            )
         }
     }
 
@@ -352,39 +280,5 @@ mod tests {
         assert_eq!(version_in(text, "go.etcd.io/etcd"), Some("v3.6.16"));
         assert_eq!(version_in(text, "k8s.io/api"), None);
         assert_eq!(version_in(text, "k8s.io"), None);
-    }
-
-    #[test]
-    fn a_refused_download_names_the_module_and_a_remedy() {
-        let said = explain(&lines(
-            "go: k8s.io/api@v0.36.9: reading https://modules.invalid/k8s.io/api/@v/v0.36.9.mod: 403 Forbidden",
-        ));
-        assert!(
-            said.starts_with("failed to download k8s.io/api@v0.36.9 ("),
-            "{said}"
-        );
-        assert!(
-            said.contains("KUBEBUILDER_ASSETS") && said.contains("GOPROXY"),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn an_old_toolchain_and_a_wrong_checksum_are_told_apart_from_compile_errors() {
-        let old = explain(&lines(
-            "go: go.mod requires go >= 1.26.0 (running go 1.22.2; GOTOOLCHAIN=local)",
-        ));
-        assert!(
-            old.starts_with("the Go toolchain is too old (go: go.mod requires"),
-            "{old}"
-        );
-        let sum = explain(&lines(
-            "verifying k8s.io/api@v0.36.3: checksum mismatch\n\tdownloaded: h1:x",
-        ));
-        assert!(sum.contains("go clean -modcache"), "{sum}");
-        assert_eq!(
-            explain(&lines("# x\n./main.go:1: undefined: y")),
-            "go said:\n# x\n./main.go:1: undefined: y"
-        );
     }
 }

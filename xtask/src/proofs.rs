@@ -6,6 +6,17 @@ use anyhow::Result;
 
 use crate::commands::{cargo, show_and_run};
 
+/// Flags that the program itself understands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PassedArgs {
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENT"
+    )]
+    pub(crate) arguments: Vec<OsString>,
+}
+
 /// A program that prints a table of what it proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {

@@ -8,39 +8,53 @@
 //! Programs beside each other run at the same time, those after each other in turn. A program that fails hides none of
 //! the others, and neither does one that hangs: it is killed after `--timeout`.
 
-mod count;
 mod lanes;
 mod program;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::binaries::{self, Binary, Toolbox};
 use crate::build_profile::BuildProfile;
 use crate::commands::{cargo, elector, show_and_run};
 use crate::earlier_version;
 use crate::release::Release;
-use crate::test::count::TestCount;
-use crate::test::lanes::{ProgramResult, ProgramRun};
+use crate::test::lanes::{Lane, ProgramResult, ProgramRun, TestCount};
 use crate::test::program::TestProgram;
 
 /// The extent of a test run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub(crate) struct Wanted {
-    /// It is a failure if there is no kube-apiserver.
-    pub(crate) require_real: bool,
-    /// Scenarios that start a cluster of their own run on every kind of cluster.
-    pub(crate) all_modes: bool,
-    /// Scenarios that take minutes run too.
-    pub(crate) long: bool,
-    /// Scenarios that need another build of elector run too, with this one.
-    pub(crate) beside: Option<PathBuf>,
-    /// Scenarios that upgrade from an earlier version run too, with this revision.
-    pub(crate) upgrade_from: Option<String>,
-    /// After this time a test program is killed with its children, and counts as failed.
-    pub(crate) timeout: Duration,
+    /// Fail if a real kube-apiserver is not to be had
+    #[arg(long)]
+    require_real: bool,
+
+    /// Run scenarios that start a cluster of their own on every kind of cluster, not on one of them
+    #[arg(long)]
+    all_modes: bool,
+
+    /// Run the scenarios that take minutes too
+    #[arg(long)]
+    long: bool,
+
+    /// Run the scenarios too in which another build of elector, this program, is beside the one that is tested
+    #[arg(long, value_name = "PATH", value_parser = parse_program)]
+    beside: Option<PathBuf>,
+
+    /// Run the scenarios too in which each overlay of this revision, such as HEAD~1, is upgraded to that of this version
+    /// and taken back; it is built in target/upgrade-from
+    #[arg(long, value_name = "REVISION")]
+    upgrade_from: Option<String>,
+
+    /// Kill a test program that runs longer than this, and its children; it counts as failed
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
+    timeout: Duration,
+
+    /// Only cold start, hand-over, crash, policies and fences, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
+    #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "long", "beside", "upgrade_from", "timeout"])]
+    kubernetes: Option<Release>,
 }
 
 /// The needs of the real suite beyond a kube-apiserver.
@@ -82,12 +96,15 @@ const REAL: [&str; 4] = [
 /// One of them; some of its tests need more, programs of others, which their names say: of client-go, and Helm.
 const CLUSTER: (&str, &str, &str) = ("xtask real", "client_go", "helm");
 
-/// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had. Whether all went
+/// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had. True if all went
 /// well.
 ///
 /// # Errors
 /// When they cannot be built, or there is no kube-apiserver where one is wanted.
 pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
+    if let Some(release) = wanted.kubernetes {
+        return run_on(release).map(|()| true);
+    }
     let earlier = wanted.upgrade_from.as_deref();
     let earlier = earlier.map(|revision| earlier_version::make(revision, BuildProfile::Dev));
     let earlier = earlier.transpose()?;
@@ -103,85 +120,79 @@ pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
         }
     };
     let programs = program::build()?;
-    let mut phases = vec![TestPhase::run(
-        "without a cluster",
-        without_cluster(&programs, prepared.is_some()),
-        wanted.timeout,
-    )];
-    let mut reasons = Vec::new();
+    let lanes = without_cluster(&programs, prepared.is_some());
+    let mut ended = run_phase("without a cluster", lanes, wanted.timeout);
     match &prepared {
         Some(prepared) => {
             let lanes = on_a_cluster(&programs, prepared, wanted, earlier.as_deref())?;
-            phases.push(TestPhase::run(
-                "on a real kube-apiserver",
-                lanes,
-                wanted.timeout,
-            ));
+            ended.extend(run_phase("on a real kube-apiserver", lanes, wanted.timeout));
             if let Some(reason) = &prepared.without_interop {
-                reasons.push(format!(
-                    "interop with client-go and kube-scheduler, because {reason}"
-                ));
+                println!("left out: interop with client-go and kube-scheduler, because {reason}");
             }
             if !prepared.helm {
-                reasons.push("the chart as Helm renders it, which takes --long and Go".to_owned());
+                println!("left out: the chart as Helm renders it, which takes --long and Go");
             }
         }
-        None => reasons.push(
-            "every test on a real kube-apiserver, for the reason given at the beginning".to_owned(),
+        None => println!(
+            "left out: every test on a real kube-apiserver, for the reason given at the beginning"
         ),
     }
-    Ok(sum_up(&phases, &reasons))
+    // Said again, since it may stand far above.
+    let failed = ended.iter().filter(|one| one.failure.is_some());
+    failed.clone().for_each(|one| println!("{}", one.line()));
+    println!("{}", count(&ended));
+    Ok(failed.count() == 0)
+}
+
+/// Runs the lanes, and says what came of them.
+fn run_phase(name: &str, lanes: Vec<Lane>, timeout: Duration) -> Vec<ProgramResult> {
+    let start = Instant::now();
+    let ended = lanes::run(lanes, timeout);
+    println!(
+        "\n== {name}: {} in {} s",
+        count(&ended),
+        start.elapsed().as_secs()
+    );
+    ended
+}
+
+fn count(ended: &[ProgramResult]) -> TestCount {
+    ended.iter().map(|one| one.count).sum()
 }
 
 /// Runs cold start, hand-over, crash and the policies on a real server of that release, whatever else is to be had.
-pub(crate) fn run_on(release: Release) -> Result<()> {
+fn run_on(release: Release) -> Result<()> {
     let toolbox = Toolbox::new(Some(release))?;
     for binary in [Binary::Etcd, Binary::KubeApiserver] {
         toolbox.path(binary)?;
     }
-    let interop = match client_go(&toolbox) {
-        Ok(()) => true,
-        Err(error) => {
-            eprintln!("left out: interop with client-go, because {error:#}");
-            false
-        }
-    };
+    let interop = interop(&toolbox);
+    if let Err(error) = &interop {
+        eprintln!("left out: interop with client-go, because {error:#}");
+    }
     show_and_run(cargo().args(["build", "--workspace", "--all-features", "--bins"]))?;
     let mut real = cargo();
-    real.args([
-        "test",
-        "--workspace",
-        "--all-features",
-        "--test",
-        "real",
-        "--",
-        "--ignored",
-    ])
-    .args(ON_EVERY_RELEASE)
-    .env("ELECTOR_KUBERNETES", release.to_string())
-    .env("ELECTOR_INTEROP", if interop { "1" } else { "0" })
-    .env("ELECTOR_BIN", elector()?);
+    real.args(["test", "--workspace", "--all-features", "--test", "real"])
+        .args(["--", "--ignored"])
+        .args(ON_EVERY_RELEASE)
+        .env("ELECTOR_KUBERNETES", release.to_string())
+        .env("ELECTOR_INTEROP", if interop.is_ok() { "1" } else { "0" })
+        .env("ELECTOR_BIN", elector()?);
     show_and_run(&mut real)
 }
 
 /// The lanes of what needs no cluster, and nothing that is run on one later.
-fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Vec<ProgramRun>> {
-    let computing = COMPUTING
-        .iter()
-        .filter_map(|name| programs.iter().find(|program| program.name == *name))
-        .map(|program| ProgramRun {
-            name: program.name.clone(),
-            command: program.nice_command(),
-        });
-    let later = |name: &str| rest_comes_later && (name == SCENARIOS || REAL.contains(&name));
-    let mut others: Vec<_> = programs
-        .iter()
-        .filter(|program| !COMPUTING.contains(&program.name.as_str()) && !later(&program.name))
-        .map(|program| ProgramRun {
-            name: program.name.clone(),
-            command: program.command(),
-        })
-        .collect();
+fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Lane> {
+    let (mut computing, mut others) = (Lane::new(), Lane::new());
+    for program in programs {
+        let name = program.name.as_str();
+        if COMPUTING.contains(&name) {
+            computing.push(program.run(&["nice", "-n", "10"]));
+        } else if !rest_comes_later || (name != SCENARIOS && !REAL.contains(&name)) {
+            others.push(program.run(&[]));
+        }
+    }
+    computing.sort_by_key(|run| COMPUTING.iter().position(|name| *name == run.name));
     let mut documented = cargo();
     documented.args(["test", "--workspace", "--all-features", "--doc"]);
     documented.args(["--no-fail-fast", "--quiet"]);
@@ -189,7 +200,7 @@ fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Vec<
         name: "documentation".to_owned(),
         command: documented,
     });
-    vec![computing.collect(), others]
+    vec![computing, others]
 }
 
 /// The lanes of what needs a cluster.
@@ -198,10 +209,11 @@ fn on_a_cluster(
     prepared: &Prepared,
     wanted: &Wanted,
     earlier_version: Option<&Path>,
-) -> Result<Vec<Vec<ProgramRun>>> {
+) -> Result<Vec<Lane>> {
     let elector = elector()?;
     let run_of = |program: &TestProgram| {
-        let mut command = program.command();
+        let mut run = program.run(&[]);
+        let command = &mut run.command;
         command
             .arg("--include-ignored")
             .env("ELECTOR_BIN", &elector)
@@ -225,10 +237,7 @@ fn on_a_cluster(
                 command.arg("--upgrade-from").arg(earlier);
             }
         }
-        ProgramRun {
-            name: program.name.clone(),
-            command,
-        }
+        run
     };
     let named = |name: &str| {
         let program = programs.iter().find(|program| program.name == name);
@@ -239,39 +248,8 @@ fn on_a_cluster(
     Ok(vec![vec![named(SCENARIOS)?], rest.collect::<Result<_>>()?])
 }
 
-/// Programs that have been run.
-struct TestPhase {
-    name: &'static str,
-    ended: Vec<ProgramResult>,
-    took: Duration,
-}
-
-/// Says what came of everything, and whether it was good; what failed is said again, since it may stand far above.
-fn sum_up(phases: &[TestPhase], reasons: &[String]) -> bool {
-    let mut all = TestCount::default();
-    println!("\n== result");
-    for phase in phases {
-        let tally = phase.tally();
-        println!("{}: {tally} in {} s", phase.name, phase.took.as_secs());
-        all += tally;
-    }
-    for reason in reasons {
-        println!("left out: {reason}");
-    }
-    let failed: Vec<_> = phases
-        .iter()
-        .flat_map(|phase| &phase.ended)
-        .filter(|ended| ended.failure.is_some())
-        .collect();
-    for ended in &failed {
-        println!("{}", ended.line());
-    }
-    println!("{all}");
-    failed.is_empty()
-}
-
-/// Has the client-go candidate of that release ready, and what comes with it.
-fn client_go(toolbox: &Toolbox) -> Result<()> {
+/// Has the programs in Go ready that take part beside ours.
+fn interop(toolbox: &Toolbox) -> Result<()> {
     binaries::client_go_candidate(toolbox.release())?;
     Toolbox::new(None)?.path(Binary::KubeScheduler)?;
     Ok(())
@@ -284,11 +262,8 @@ fn prepare(require_interop: bool, long: bool) -> Result<Prepared> {
         toolbox.path(binary)?;
     }
     let kubectl = toolbox.path(Binary::Kubectl)?;
-    let interop = toolbox
-        .path(Binary::KubeScheduler)
-        .and_then(|_| binaries::client_go_candidate(toolbox.release()));
-    let without_interop = match interop {
-        Ok(_) => None,
+    let without_interop = match interop(&toolbox) {
+        Ok(()) => None,
         Err(error) if require_interop => return Err(error),
         Err(error) => Some(format!("{error:#}")),
     };
@@ -305,24 +280,60 @@ fn prepare(require_interop: bool, long: bool) -> Result<Prepared> {
     })
 }
 
-// === impl TestPhase ===
+/// The path of a program that is there, from everywhere: the test programs run in folders of their own.
+fn parse_program(text: &str) -> Result<PathBuf> {
+    let path = std::path::absolute(text)?;
+    ensure!(path.is_file(), "there is no such program");
+    Ok(path)
+}
 
-impl TestPhase {
-    fn run(name: &'static str, lanes: Vec<Vec<ProgramRun>>, timeout: Duration) -> Self {
-        let start = Instant::now();
-        let ended = lanes::run(lanes, timeout);
-        Self {
-            name,
-            ended,
-            took: start.elapsed(),
+/// A span of time such as `30m` or `90s`, more than nothing.
+fn parse_timeout(text: &str) -> Result<Duration> {
+    let span: jiff::SignedDuration = text.parse()?;
+    let timeout = Duration::try_from(span)?;
+    ensure!(!timeout.is_zero(), "it must be longer than nothing");
+    Ok(timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        wanted: Wanted,
+    }
+
+    fn wanted(line: &[&str]) -> Result<Wanted, String> {
+        let line = Line::try_parse_from([&["test"], line].concat());
+        line.map(|line| line.wanted)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_test_program_has_half_an_hour_unless_another_time_is_given() {
+        for (line, seconds) in [
+            (&[][..], 1_800),
+            (&["--timeout=90s"], 90),
+            (&["--timeout=2h"], 7_200),
+        ] {
+            assert_eq!(wanted(line).unwrap().timeout.as_secs(), seconds);
+        }
+        for bad in ["0s", "-5m", "soon", "5"] {
+            wanted(&["--timeout", bad]).unwrap_err();
         }
     }
 
-    fn tally(&self) -> TestCount {
-        let mut sum = TestCount::default();
-        for ended in &self.ended {
-            sum += ended.tally;
+    #[test]
+    fn another_build_is_a_program_and_is_found_from_everywhere() {
+        let beside = wanted(&["--beside", "Cargo.toml"]).unwrap().beside;
+        assert!(beside.is_some_and(|path| path.is_absolute()));
+        for bad in ["nowhere/to/be/found", "src"] {
+            let error = wanted(&["--beside", bad]).unwrap_err();
+            assert!(error.contains("there is no such program"), "{error}");
         }
-        sum
     }
 }

@@ -2,7 +2,7 @@
 
 /// `leasecandidates.elector.dev` as JSON, ready to be applied: structural schema, rules in CEL, printer columns.
 ///
-/// The same as `manifests/components/crd`; both are written by `cargo xtask codegen`.
+/// The same as `manifests/components/crd`, of which `cargo xtask codegen` makes it.
 ///
 /// ```
 /// use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -231,12 +231,4 @@ mod tests {
         switches.clear();
         assert_eq!(switches.strike(&asked(RequestVerb::Get, None)), None);
     }
-
-    #[test]
-    fn each_client_has_its_own() {
-        let book = SwitchRegistry::default();
-        book.of("a").partition(true);
-        assert!(book.of("a").line().now().partitioned);
-        assert!(!book.of("b").line().now().partitioned);
-    }
 }

@@ -213,93 +213,22 @@ impl TimeParser<'_> {
 mod tests {
     use super::*;
 
+    /// What no recorded answer shows.
     #[test]
-    fn what_is_read_is_written_back_in_utc() {
-        for (text, expected) in [
-            ("2026-01-02T03:04:05.000001Z", "2026-01-02T03:04:05.000001Z"),
-            ("2026-01-02T03:04:05,120000Z", "2026-01-02T03:04:05.120000Z"),
-            (
-                "2026-03-01T01:00:00.000000+02:30",
-                "2026-02-28T22:30:00.000000Z",
-            ),
-            (
-                "2024-02-28T23:00:00.000000-02:00",
-                "2024-02-29T01:00:00.000000Z",
-            ),
-            ("0000-12-31T23:59:59.999999Z", "0000-12-31T23:59:59.999999Z"),
-            (
-                "0001-01-01T00:00:00.000000+01:00",
-                "0000-12-31T23:00:00.000000Z",
-            ),
-            (
-                "9999-12-31T23:59:59.999999-01:00",
-                "10000-01-01T00:59:59.999999Z",
-            ),
-        ] {
-            let time = GoTime::parse(text, TimeLayout::Micro).unwrap().unwrap();
-            assert_eq!(time.format(TimeLayout::Micro), expected);
-        }
-        let time = GoTime::parse("2026-01-02T03:04:05.9Z", TimeLayout::Seconds)
-            .unwrap()
-            .unwrap();
+    fn fractions_of_whole_seconds_are_dropped_and_refusals_are_those_of_go() {
+        let time = GoTime::parse("2026-01-02T03:04:05.9Z", TimeLayout::Seconds);
+        let time = time.unwrap().unwrap();
         assert_eq!(time.format(TimeLayout::Seconds), "2026-01-02T03:04:05Z");
-    }
-
-    #[test]
-    fn the_zero_time_is_none() {
-        assert_eq!(
-            GoTime::parse("0001-01-01T00:00:00.000000Z", TimeLayout::Micro),
-            Ok(None)
-        );
-        assert_eq!(
-            GoTime::parse("0001-01-01T00:00:00Z", TimeLayout::Seconds),
-            Ok(None)
-        );
-    }
-
-    #[test]
-    fn refusals_are_those_of_go() {
-        let micro = "as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse";
         for (text, end) in [
-            ("soon", format!("{micro} \"soon\" as \"2006\"")),
-            (
-                "10000-01-01T00:00:00.000000Z",
-                format!("{micro} \"0-01-01T00:00:00.000000Z\" as \"-\""),
-            ),
-            (
-                "2026-01-02T03:04:05Z",
-                format!("{micro} \"Z\" as \".000000\""),
-            ),
-            (
-                "2026-01-02T03:04:05.123456789Z",
-                format!("{micro} \"789Z\" as \"Z07:00\""),
-            ),
-            (
-                "2026-01-02T03:04:05.123456",
-                format!("{micro} \"\" as \"Z07:00\""),
-            ),
+            ("2026-02-20T00:60:00.000000Z", ": minute out of range"),
+            ("2026-02-20T00:00:00.000000ZZ", ": extra text: \"Z\""),
             (
                 "2026-01-02T03:04:05.123456+1:00",
-                format!("{micro} \"+1:00\" as \"Z07:00\""),
+                " as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"+1:00\" as \"Z07:00\"",
             ),
         ] {
-            assert_eq!(
-                GoTime::parse(text, TimeLayout::Micro),
-                Err(format!("parsing time {text:?} {end}"))
-            );
-        }
-        for (text, end) in [
-            ("2026-13-01T00:00:00.000000Z", "month out of range"),
-            ("2026-02-29T00:00:00.000000Z", "day out of range"),
-            ("2026-02-20T24:00:00.000000Z", "hour out of range"),
-            ("2026-02-20T00:60:00.000000Z", "minute out of range"),
-            ("2026-02-20T00:00:60.000000Z", "second out of range"),
-            ("2026-02-20T00:00:00.000000ZZ", "extra text: \"Z\""),
-        ] {
-            assert_eq!(
-                GoTime::parse(text, TimeLayout::Micro),
-                Err(format!("parsing time {text:?}: {end}"))
-            );
+            let error = GoTime::parse(text, TimeLayout::Micro).unwrap_err();
+            assert_eq!(error, format!("parsing time {text:?}{end}"));
         }
     }
 }

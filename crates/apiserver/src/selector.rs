@@ -151,37 +151,15 @@ fn field<'a>(object: &'a Map<String, Value>, path: &str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::config::Config;
 
-    fn lease() -> &'static Kind {
-        Kind::served(&Config::default())
-            .into_iter()
-            .find(|kind| kind.kind == "Lease")
-            .unwrap()
-    }
-
-    fn object(value: &Value) -> Map<String, Value> {
-        value.as_object().unwrap().clone()
-    }
-
     #[test]
-    fn fields_are_compared() {
-        let a = object(&json!({"metadata": {"name": "a", "namespace": "ns"}}));
-        for (text, expected) in [
-            ("", true),
-            ("metadata.name=a", true),
-            ("metadata.name==a,metadata.namespace!=other", true),
-            ("metadata.name!=a", false),
-            ("metadata.name=a,metadata.namespace=other", false),
-        ] {
-            let fields = FieldSelector::parse(text, lease()).unwrap();
-            assert_eq!(fields.matches(&a), expected, "{text}");
-        }
+    fn a_name_narrows_the_objects_that_are_looked_at() {
+        let kinds = Kind::served(&Config::default());
+        let lease = kinds.into_iter().find(|kind| kind.kind == "Lease").unwrap();
         let narrow = Selector {
-            fields: FieldSelector::parse("metadata.name=a", lease()).unwrap(),
+            fields: FieldSelector::parse("metadata.name=a", lease).unwrap(),
             ..Selector::default()
         };
         let scope = Scope {
@@ -190,18 +168,5 @@ mod tests {
         };
         assert_eq!(narrow.scope(Some("ns")), scope);
         assert_eq!(Selector::default().scope(None), Scope::default());
-    }
-
-    #[test]
-    fn nonsense_is_refused() {
-        let parse = |text| FieldSelector::parse(text, lease()).unwrap_err();
-        assert_eq!(
-            parse("metadata.name"),
-            "invalid selector: 'metadata.name'; can't understand 'metadata.name'"
-        );
-        assert_eq!(
-            parse("spec.x=y"),
-            "\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        );
     }
 }

@@ -217,8 +217,6 @@ impl Backup {
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::Map;
-
     use super::*;
 
     #[test]
@@ -234,26 +232,5 @@ mod tests {
             assert_eq!(&uid[14..15], "4");
             assert!("89ab".contains(&uid[19..20]), "{uid}");
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_revision_can_be_waited_for() {
-        let store = std::sync::Arc::new(ObjectStore::new(9, 9, 0));
-        let waiting = tokio::spawn({
-            let store = store.clone();
-            async move { store.reached(3).await }
-        });
-        let put = |name: &str| {
-            store.with(|state| {
-                state
-                    .put(Bucket::Leases, ObjectKey::new("ns", name), Map::new())
-                    .revision()
-            })
-        };
-        assert_eq!(put("a"), 2);
-        tokio::task::yield_now().await;
-        assert!(!waiting.is_finished());
-        assert_eq!(put("a"), 3);
-        waiting.await.unwrap();
     }
 }

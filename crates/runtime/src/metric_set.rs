@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 use crate::metric_series::{HistogramBuckets, HistogramFamily, LabelSet, Seconds, SecondsGauge};
 
@@ -77,11 +77,7 @@ impl MetricSet {
         labels: &[&'static str],
         help: &'static str,
     ) -> Family<LabelSet, Counter> {
-        let family = Family::<LabelSet, Counter>::default();
-        self.describe((name, "_total"), "counter", labels, None, help);
-        let registered = family.clone();
-        self.add(move |registry| registry.register(name, help, registered.clone()));
-        family
+        self.with((name, "_total"), "counter", labels, help, Family::default())
     }
 
     /// A counter of seconds, named without `_seconds_total`.
@@ -91,14 +87,8 @@ impl MetricSet {
         labels: &[&'static str],
         help: &'static str,
     ) -> Family<LabelSet, Seconds> {
-        let family = Family::<LabelSet, Seconds>::default();
         let suffix = "_seconds_total";
-        self.describe((name, suffix), "counter", labels, Some(SECONDS), help);
-        let registered = family.clone();
-        self.add(move |registry| {
-            registry.register_with_unit(name, help, Unit::Seconds, registered.clone());
-        });
-        family
+        self.with((name, suffix), "counter", labels, help, Family::default())
     }
 
     /// A gauge.
@@ -108,11 +98,7 @@ impl MetricSet {
         labels: &[&'static str],
         help: &'static str,
     ) -> Family<LabelSet, Gauge> {
-        let family = Family::<LabelSet, Gauge>::default();
-        self.describe((name, ""), "gauge", labels, None, help);
-        let registered = family.clone();
-        self.add(move |registry| registry.register(name, help, registered.clone()));
-        family
+        self.with((name, ""), "gauge", labels, help, Family::default())
     }
 
     /// A gauge of seconds, named without `_seconds`.
@@ -122,13 +108,8 @@ impl MetricSet {
         labels: &[&'static str],
         help: &'static str,
     ) -> Family<LabelSet, SecondsGauge> {
-        let family = Family::<LabelSet, SecondsGauge>::default();
-        self.describe((name, "_seconds"), "gauge", labels, Some(SECONDS), help);
-        let registered = family.clone();
-        self.add(move |registry| {
-            registry.register_with_unit(name, help, Unit::Seconds, registered.clone());
-        });
-        family
+        let suffix = "_seconds";
+        self.with((name, suffix), "gauge", labels, help, Family::default())
     }
 
     /// A histogram of seconds without labels, named without `_seconds`.
@@ -139,12 +120,7 @@ impl MetricSet {
         help: &'static str,
     ) -> Histogram {
         let histogram = HistogramBuckets(buckets).new_metric();
-        self.describe((name, "_seconds"), "histogram", &[], Some(SECONDS), help);
-        let registered = histogram.clone();
-        self.add(move |registry| {
-            registry.register_with_unit(name, help, Unit::Seconds, registered.clone());
-        });
-        histogram
+        self.with((name, "_seconds"), "histogram", &[], help, histogram)
     }
 
     /// Histograms of seconds with these labels, named without `_seconds`.
@@ -156,12 +132,7 @@ impl MetricSet {
         help: &'static str,
     ) -> HistogramFamily {
         let family = HistogramFamily::new_with_constructor(HistogramBuckets(buckets));
-        self.describe((name, "_seconds"), "histogram", labels, Some(SECONDS), help);
-        let registered = family.clone();
-        self.add(move |registry| {
-            registry.register_with_unit(name, help, Unit::Seconds, registered.clone());
-        });
-        family
+        self.with((name, "_seconds"), "histogram", labels, help, family)
     }
 
     /// A metric that is always 1 and says something by its labels, named without `_info`.
@@ -176,7 +147,9 @@ impl MetricSet {
             .map(|(key, value)| (*key, Cow::Borrowed(*value)));
         let set: LabelSet = set.collect();
         let labels: Vec<_> = labels.iter().map(|(key, _)| *key).collect();
-        self.describe((name, "_info"), "info", &labels, None, help);
+        let description =
+            MetricDescription::new(format!("{name}_info"), "info", &labels, None, help);
+        self.descriptions.push(description);
         self.add(move |registry| registry.register(name, help, Info::new(set.clone())));
     }
 
@@ -190,21 +163,33 @@ impl MetricSet {
         self.add(move |registry| registry.register_collector(Box::new(collector.clone())));
     }
 
-    fn add(&mut self, register: impl Fn(&mut Registry) + Send + Sync + 'static) {
-        self.registrations.push(Box::new(register));
-    }
-
-    fn describe(
+    /// Describes and registers a metric, in seconds where its suffix says so.
+    fn with<M: Metric + Clone>(
         &mut self,
-        (name, suffix): (&str, &str),
+        (name, suffix): (&'static str, &str),
         kind: &'static str,
         labels: &[&'static str],
-        unit: Option<&'static str>,
         help: &'static str,
-    ) {
-        let name = format!("{name}{suffix}");
-        self.descriptions
-            .push(MetricDescription::new(name, kind, labels, unit, help));
+        metric: M,
+    ) -> M {
+        let unit = suffix.starts_with("_seconds").then_some(SECONDS);
+        self.descriptions.push(MetricDescription::new(
+            format!("{name}{suffix}"),
+            kind,
+            labels,
+            unit,
+            help,
+        ));
+        let registered = metric.clone();
+        self.add(move |registry| match unit {
+            Some(_) => registry.register_with_unit(name, help, Unit::Seconds, registered.clone()),
+            None => registry.register(name, help, registered.clone()),
+        });
+        metric
+    }
+
+    fn add(&mut self, register: impl Fn(&mut Registry) + Send + Sync + 'static) {
+        self.registrations.push(Box::new(register));
     }
 }
 

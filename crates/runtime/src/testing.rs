@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::cluster::Cluster;
 
 /// The answer of the script to one request.
+#[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// A status and a JSON body.
     Json(u16, Value),
@@ -32,7 +33,7 @@ pub(crate) enum Reply {
 }
 
 /// The end of a watch.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchEnd {
     /// The server closes it.
     Close,

@@ -8,11 +8,11 @@
 
 mod connection;
 mod event;
+mod namespace_watch;
 mod object;
 mod options;
 mod pace;
 mod page;
-mod part;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -23,8 +23,8 @@ use futures::stream::{self, BoxStream, SelectAll, StreamExt};
 use tokio::sync::Semaphore;
 
 use crate::cluster::Cluster;
+use namespace_watch::NamespaceWatch;
 use object::WatchedObject;
-use part::Part;
 
 pub use event::WatchEvent;
 pub use options::{Scope, WatchOptions};
@@ -34,7 +34,7 @@ pub use options::{Scope, WatchOptions};
 /// A list is gathered in an `L`, which gets each object as soon as it is read and may keep as little of it as it needs. What
 /// is gathered is delivered when the list is complete, and dropped where it fails on the way.
 pub struct Watch<T, L = Vec<T>> {
-    parts: SelectAll<BoxStream<'static, WatchEvent<T, L>>>,
+    watches: SelectAll<BoxStream<'static, WatchEvent<T, L>>>,
     incomplete: BTreeSet<Option<Arc<str>>>,
     synced: bool,
     queue: VecDeque<WatchEvent<T, L>>,
@@ -77,31 +77,33 @@ impl<T: WatchedObject, L: Default + Extend<T> + Send + 'static> Watch<T, L> {
         scope: &Scope,
         options: &WatchOptions,
     ) -> Self {
-        let namespaces: Vec<Option<Arc<str>>> = match scope {
+        let names: Vec<Option<Arc<str>>> = match scope {
             Scope::Cluster | Scope::Object(_) => vec![None],
             Scope::Namespaces(names) => names.iter().cloned().map(Some).collect(),
         };
         let readers = Arc::new(Semaphore::new(READERS));
-        let parts = namespaces
-            .iter()
-            .zip(options.seed..)
-            .map(|(namespace, seed)| {
-                let options = WatchOptions {
-                    seed,
-                    ..options.clone()
-                };
-                let (kind, namespace) = (kind.clone(), namespace.clone());
-                let part =
-                    Part::<T, L>::new(cluster, kind, scope, namespace, options, readers.clone());
-                stream::unfold(
-                    part,
-                    |mut part| async move { Some((part.next().await, part)) },
-                )
-                .boxed()
-            });
+        let watches = names.iter().zip(options.seed..).map(|(namespace, seed)| {
+            let options = WatchOptions {
+                seed,
+                ..options.clone()
+            };
+            let (kind, namespace) = (kind.clone(), namespace.clone());
+            let watch = NamespaceWatch::<T, L>::new(
+                cluster,
+                kind,
+                scope,
+                namespace,
+                options,
+                readers.clone(),
+            );
+            stream::unfold(watch, |mut watch| async move {
+                Some((watch.next().await, watch))
+            })
+            .boxed()
+        });
         Self {
-            parts: stream::select_all(parts),
-            incomplete: namespaces.iter().cloned().collect(),
+            watches: stream::select_all(watches),
+            incomplete: names.iter().cloned().collect(),
             synced: false,
             queue: VecDeque::new(),
         }
@@ -117,7 +119,7 @@ impl<T: WatchedObject, L: Default + Extend<T> + Send + 'static> Watch<T, L> {
                 self.synced = true;
                 return WatchEvent::Synced;
             }
-            let Some(event) = self.parts.next().await else {
+            let Some(event) = self.watches.next().await else {
                 // A scope without namespaces has nothing to tell.
                 return std::future::pending().await;
             };
@@ -139,7 +141,7 @@ impl<T: WatchedObject, L: Default + Extend<T> + Send + 'static> Watch<T, L> {
 impl<T, L> fmt::Debug for Watch<T, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch")
-            .field("parts", &self.parts.len())
+            .field("watches", &self.watches.len())
             .field("incomplete", &self.incomplete)
             .finish_non_exhaustive()
     }

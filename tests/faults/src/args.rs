@@ -1,119 +1,62 @@
 //! The command line of the matrix.
 
-use anyhow::{Context as _, Result, bail};
+use clap::Parser;
 
 use crate::case::FaultCase;
 use crate::fault_catalogue::FAULTS;
 use crate::subject::TestSubject;
 
-/// The parsed command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Runs every fault with every subject, or those whose names FAULT::SUBJECT::RUN contain one of the words
+#[derive(Clone, Debug, Parser)]
+#[command(name = "cargo xtask faults", bin_name = "cargo xtask faults")]
 pub struct MatrixArgs {
-    /// Parts of the names of cases; none for all.
+    /// Parts of the names of cases; none for all
+    #[arg(value_name = "WORD")]
     words: Vec<String>,
+    /// Leave out cases whose names contain this
+    #[arg(long, value_name = "WORD")]
     skip: Vec<String>,
-    /// Only what `cargo xtask test` runs.
-    slice: bool,
-    /// True if `cargo xtask faults` asked for it, and not a run of all tests.
-    pub by_hand: bool,
-    /// libtest's `--ignored` or `--include-ignored`: among all tests, those that need a cluster are to be run too.
-    pub real: bool,
-    /// Only name the cases.
+    /// Only what `cargo xtask test` runs: fewer and shorter faults, one phase each, and no subject that is only observed
+    #[arg(long)]
+    pub slice: bool,
+    /// Name the cases and do nothing
+    #[arg(long)]
     pub list: bool,
-    /// Write the table into the documentation.
-    pub record: bool,
-    /// The number of runs of every phase.
+    /// How often each runs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// The number of cases at once.
+    /// How many run at once: they wait for most of their time
+    #[arg(long, alias = "test-threads", value_name = "N", default_value_t = 48)]
     pub jobs: usize,
-    /// Of the phases.
+    /// Of the moments at which faults strike
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Write the tables into docs/proofs/faults.md
+    #[arg(long)]
+    pub record: bool,
+
+    /// Given by `cargo xtask faults`, and not by a run of all tests
+    #[arg(long, hide = true)]
+    pub by_hand: bool,
+    /// Given by a run of all tests: those that need a cluster are to be run too
+    #[arg(long, alias = "include-ignored", hide = true)]
+    pub ignored: bool,
+    /// Flags of libtest that have no meaning here.
+    #[arg(long = "nocapture", aliases = ["no-capture", "quiet", "show-output", "exact"], short_alias = 'q', hide = true)]
+    _no_value: bool,
+    #[arg(
+        long = "format",
+        alias = "color",
+        short_alias = 'Z',
+        value_name = "VALUE",
+        hide = true
+    )]
+    _value: Vec<String>,
 }
-
-/// The number of cases that run at once by default: they wait for most of their time.
-const JOBS: usize = 48;
-
-/// The usage of the command line.
-pub const USAGE: &str = "\
-Usage: cargo xtask faults [--slice] [--list] [--repeat N] [--jobs N] [--seed N] [--record] [WORD]...
-
-Runs every fault with every subject, or those whose names FAULT::SUBJECT::RUN contain one of the words.
-
-  --slice       only what `cargo xtask test` runs: fewer and shorter faults, one phase each, and no subject
-                that is only observed
-  --list        name the cases and do nothing
-  --repeat N    run each N times [default: 1]
-  --jobs N      how many at once [default: 48]
-  --seed N      of the moments at which faults strike [default: 1]
-  --record      write the table to docs/proofs/faults.md";
 
 // === impl MatrixArgs ===
 
 impl MatrixArgs {
-    /// Reads the command line; `None` when only help was asked for.
-    ///
-    /// # Errors
-    /// When it cannot be understood.
-    pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>> {
-        let mut args = Self {
-            words: Vec::new(),
-            skip: Vec::new(),
-            slice: false,
-            by_hand: false,
-            real: false,
-            list: false,
-            record: false,
-            repeat: 1,
-            jobs: JOBS,
-            seed: 1,
-        };
-        let mut arguments = arguments;
-        while let Some(argument) = arguments.next() {
-            let (flag, value) = match argument.split_once('=') {
-                Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
-                None => (argument, None),
-            };
-            let mut value = || {
-                let value = value.clone().or_else(|| arguments.next());
-                value.with_context(|| format!("{flag} needs a value"))
-            };
-            let mut number = || -> Result<u64> {
-                let value = value()?;
-                value
-                    .parse()
-                    .with_context(|| format!("{flag}: {value} is no number"))
-            };
-            match flag.as_str() {
-                "--help" | "-h" => return Ok(None),
-                "--by-hand" => args.by_hand = true,
-                "--ignored" | "--include-ignored" => args.real = true,
-                "--slice" => args.slice = true,
-                "--list" => args.list = true,
-                "--record" => args.record = true,
-                "--repeat" => args.repeat = u32::try_from(number()?)?.max(1),
-                "--jobs" | "--test-threads" => args.jobs = usize::try_from(number()?)?,
-                "--seed" => args.seed = number()?,
-                "--skip" => args.skip.push(value()?),
-                // Flags of libtest that have no meaning here.
-                "--format" | "--color" | "-Z" => drop(value()?),
-                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" | "--exact" => {
-                }
-                unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}\n\n{USAGE}"),
-                _ => args.words.push(flag),
-            }
-        }
-        Ok(Some(args))
-    }
-
-    /// The same, but only what `cargo xtask test` runs.
-    #[must_use]
-    pub fn sliced(self) -> Self {
-        Self {
-            slice: true,
-            ..self
-        }
-    }
-
     /// The cases that are asked for, in the order of the table.
     pub fn cases(&self) -> Vec<FaultCase> {
         let mut cases = Vec::new();
@@ -153,12 +96,12 @@ mod tests {
     /// A fault of 40 s, and what comes after it.
     const LONGEST_IN_SLICE: Duration = Duration::from_secs(80);
 
-    fn args(words: &[&str]) -> Result<Option<MatrixArgs>> {
-        MatrixArgs::parse(words.iter().map(|word| (*word).to_owned()))
+    fn args(words: &[&str]) -> Result<MatrixArgs, clap::Error> {
+        MatrixArgs::try_parse_from([&["faults"], words].concat())
     }
 
     fn names(words: &[&str]) -> Vec<String> {
-        let args = args(words).unwrap().unwrap();
+        let args = args(words).unwrap();
         args.cases().iter().map(FaultCase::name).collect()
     }
 
@@ -174,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_slice_is_short_and_of_judged_subjects() {
-        let slice = args(&["--slice"]).unwrap().unwrap().cases();
+        let slice = args(&["--slice"]).unwrap().cases();
         for case in &slice {
             assert!(case.fault.window <= LONGEST_IN_SLICE, "{}", case.name());
         }
@@ -212,9 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn flags_of_libtest_are_taken_and_nonsense_is_refused() {
+        let of_libtest = [
+            "--ignored",
+            "--test-threads=3",
+            "--format",
+            "pretty",
+            "-q",
+            "--exact",
+        ];
+        let of_libtest = args(&of_libtest).unwrap();
+        assert_eq!((of_libtest.ignored, of_libtest.jobs), (true, 3));
         assert!(args(&["--wat"]).is_err() && args(&["--repeat", "x"]).is_err());
         assert!(args(&["--jobs"]).is_err());
-        assert_eq!(args(&["--help"]).unwrap(), None);
     }
 }

@@ -12,9 +12,9 @@ use crate::case::FaultCase;
 use crate::case_run::CaseRun;
 use crate::fault::{ElectorStart, FaultScript};
 use crate::last_operation::LastOperation;
+use crate::matrix_bed::MatrixBed;
 use crate::register::GuardedOperation;
 use crate::subject::TestSubject;
-use crate::test_bed::TestBed;
 
 /// The result of a case.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -64,7 +64,7 @@ const RECOVERS: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When it cannot be set up, so that there is no result.
-pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseResult> {
+pub(crate) async fn run_case(case: FaultCase, bed: Arc<MatrixBed>) -> Result<CaseResult> {
     let mut run = CaseRun::open(case, bed).await?;
     let struck = match case.fault.script {
         FaultScript::FirstStart(electors) => {

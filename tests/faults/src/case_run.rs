@@ -23,11 +23,11 @@ use crate::forward::Traffic;
 use crate::last_operation::{FaultEnd, LastOperation};
 use crate::lease_edit;
 use crate::lease_history;
+use crate::matrix_bed::MatrixBed;
 use crate::network::NetworkCondition;
 use crate::proxy::{Proxy, ProxyPort};
 use crate::register::{GuardedOperation, OperationLog};
 use crate::subject::{LoggedProcess, TestSubject};
-use crate::test_bed::TestBed;
 
 /// A process with its port.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct ProxiedProcess {
 
 /// A case in progress.
 pub(crate) struct CaseRun {
-    bed: Arc<TestBed>,
+    bed: Arc<MatrixBed>,
     case: FaultCase,
     namespace: String,
     folder: PathBuf,
@@ -62,7 +62,7 @@ const KILL_AFTER: Duration = Duration::from_secs(2);
 // === impl CaseRun ===
 
 impl CaseRun {
-    pub(crate) async fn open(case: FaultCase, bed: Arc<TestBed>) -> Result<Self> {
+    pub(crate) async fn open(case: FaultCase, bed: Arc<MatrixBed>) -> Result<Self> {
         let namespace = case.name().replace("::", "-");
         let namespaces: Api<Namespace> = Api::all(bed.client.clone());
         let object = Namespace {

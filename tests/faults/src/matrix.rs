@@ -18,9 +18,9 @@ use xtask::release::Release;
 
 use crate::case::FaultCase;
 use crate::case_result::{CaseResult, run_case};
+use crate::matrix_bed::MatrixBed;
 use crate::register::Register;
 use crate::subject::Binaries;
-use crate::test_bed::TestBed;
 
 /// The results of all cases.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub async fn run_matrix(
     let pulse = register.log(PULSE);
     let _pulse = programs.start_pulse(&register.url(PULSE, PULSE), folder)?;
     pulse.next(STARTS).await?;
-    let bed = Arc::new(TestBed {
+    let bed = Arc::new(MatrixBed {
         recorder: Recorder::start(&client, candidates(cluster.release())?).await?,
         client,
         kubeconfig: cluster.kubeconfig(),

@@ -2,13 +2,40 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Result;
+use xtask::measured;
+
 use crate::analysis::Analysis;
 use crate::case_result::CaseResult;
 use crate::fault_catalogue::FAULTS;
+use crate::matrix::MatrixResults;
 use crate::subject::TestSubject;
 
 /// The stall of the machine, seconds, above which gaps and work say more about it than about the fault.
-pub(crate) const MAX_STALL: f64 = 1.0;
+const MAX_STALL: f64 = 1.0;
+
+/// Writes the tables into the documentation.
+///
+/// # Errors
+/// When the document has no place for them, or cannot be written.
+pub fn record(results: &MatrixResults) -> Result<()> {
+    let (passed, failed) = results.counts();
+    let stalled = results.outcomes.iter().filter(|one| one.stall > MAX_STALL);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = format!(
+        "Kubernetes {}, {processors} processors, {} runs in {:.0} s: {passed} passed, {failed} failed.\n\
+         In {} of them the machine was too busy to measure work.\n\n\
+         ## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
+        results.kubernetes,
+        results.outcomes.len(),
+        results.took.as_secs_f64(),
+        stalled.count(),
+        subject_table(&results.outcomes),
+        summary_table(&results.outcomes),
+        table(&results.outcomes),
+    );
+    measured::record("docs/proofs/faults.md", "faults", &text)
+}
 
 /// One line for each fault and subject, Markdown: the worst over all runs, and the mean of the work done.
 pub fn table(outcomes: &[CaseResult]) -> String {

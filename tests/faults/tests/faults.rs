@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use clap::Parser as _;
 use elector_faults::{
-    Binaries, MatrixArgs, USAGE, record, run_matrix, subject_table, summary_table, table,
+    Binaries, MatrixArgs, record, run_matrix, subject_table, summary_table, table,
 };
 use elector_tests::rig;
 use xtask::binaries::{self, Toolbox};
@@ -26,16 +27,13 @@ fn main() -> ExitCode {
 
 /// False when something was seen that must not be.
 fn run() -> Result<bool> {
-    let Some(mut args) = MatrixArgs::parse(env::args().skip(1))? else {
-        println!("{USAGE}");
-        return Ok(true);
-    };
+    let mut args = MatrixArgs::parse();
     // `cargo xtask faults` asks for what it wants; `cargo test` gets the slice, where there is a cluster to be had.
     if !args.by_hand {
-        args = args.sliced();
+        args.slice = true;
     }
     let mut cases = args.cases();
-    if !args.by_hand && !args.real && !args.list {
+    if !args.by_hand && !args.ignored && !args.list {
         println!(
             "left out: faults on a real kube-apiserver, which `cargo xtask test` (--ignored) and `cargo xtask faults` \
              run"

@@ -17,10 +17,6 @@ struct SizedProgram {
     name: &'static str,
     /// Its name in a document.
     described: &'static str,
-    /// The features of `elector-candidate`; `None` for a program without it.
-    features: Option<&'static str>,
-    /// True if its executable tells something: parts of a feature that a program does not use are not in there.
-    is_built: bool,
 }
 
 /// The adopter that they are made of.
@@ -41,44 +37,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 "#;
 
+/// Without the crate, with it, and with each of its features.
 const SIZED: [SizedProgram; 6] = [
-    SizedProgram {
-        name: "without",
-        described: "a client of kube 5 on rustls with ring, and one request",
-        features: None,
-        is_built: true,
-    },
-    SizedProgram {
-        name: "with",
-        described: "the same client, and an election: `kube5-ring`",
-        features: Some(""),
-        is_built: true,
-    },
-    SizedProgram {
-        name: "clap",
-        described: "with the feature `clap`",
-        features: Some("\"clap\""),
-        is_built: false,
-    },
-    SizedProgram {
-        name: "connect",
-        described: "with the feature `connect`",
-        features: Some("\"connect\""),
-        is_built: false,
-    },
-    SizedProgram {
-        name: "controller",
-        described: "with the feature `controller`",
-        features: Some("\"controller\""),
-        is_built: false,
-    },
-    SizedProgram {
-        name: "metrics",
-        described: "with the feature `metrics`",
-        features: Some("\"metrics\""),
-        is_built: false,
-    },
+    sized(
+        WITHOUT,
+        "a client of kube 5 on rustls with ring, and one request",
+    ),
+    sized(WITH, "the same client, and an election: `kube5-ring`"),
+    sized("clap", "with the feature `clap`"),
+    sized("connect", "with the feature `connect`"),
+    sized("controller", "with the feature `controller`"),
+    sized("metrics", "with the feature `metrics`"),
 ];
+const WITHOUT: &str = "without";
+const WITH: &str = "with";
+
+const fn sized(name: &'static str, described: &'static str) -> SizedProgram {
+    SizedProgram { name, described }
+}
 
 /// Counts and builds them, and tells; with `record` into the document too.
 ///
@@ -90,7 +66,8 @@ pub(crate) fn tell(record: bool) -> Result<()> {
     for program in &SIZED {
         let folder = program.make()?;
         let crates = count_crates(&folder, &packages)?;
-        let size = if program.is_built {
+        // Parts of a feature that a program does not use are not in its executable.
+        let size = if [WITHOUT, WITH].contains(&program.name) {
             let bytes = program.build(&folder, &packages)?;
             // Writing to a String does not fail, here and below.
             let megabytes = bytes / 10_000;
@@ -132,10 +109,11 @@ impl SizedProgram {
         let folder = paths::workspace().join(MADE).join(self.name);
         fs::create_dir_all(folder.join("src")).context("failed to make a folder for a program")?;
         let manifest = fs::read_to_string(adopter.join("Cargo.toml"))?;
-        let dependency = match self.features {
-            None => String::new(),
-            Some(features) => {
-                format!("elector-candidate = {{ version = \"0.1\", features = [{features}] }}\n")
+        let dependency = match self.name {
+            WITHOUT => String::new(),
+            WITH => DEPENDENCY.to_owned(),
+            feature => {
+                format!("elector-candidate = {{ version = \"0.1\", features = [\"{feature}\"] }}\n")
             }
         };
         let (before, after) = manifest
@@ -149,7 +127,7 @@ impl SizedProgram {
             folder.join("Cargo.toml"),
             format!("{before}{dependency}{after}"),
         )?;
-        if self.features.is_some() {
+        if self.name != WITHOUT {
             for file in fs::read_dir(adopter.join("src"))? {
                 let file = file?;
                 fs::copy(file.path(), folder.join("src").join(file.file_name()))?;

@@ -71,8 +71,9 @@ impl ClusterLayout {
         self.folder.join("user.kubeconfig")
     }
 
-    pub(super) fn record(&self) -> PathBuf {
-        self.folder.join("cluster.json")
+    /// The socket of the process that owns a cluster which outlives the command that started it.
+    pub(super) fn owner(&self) -> PathBuf {
+        self.folder.join("owner")
     }
 
     /// Removes what this module and the servers wrote, and the folder itself if nothing else lies in it: with
@@ -82,8 +83,8 @@ impl ClusterLayout {
             ignore_missing(fs::remove_dir_all(&folder))
                 .with_context(|| format!("failed to remove {}", folder.display()))?;
         }
-        // The record goes last: as long as it is there, `down` can be repeated.
-        for file in [self.kubeconfig(), self.user_kubeconfig(), self.record()] {
+        // The socket goes last: as long as it is there, `down` can be repeated.
+        for file in [self.kubeconfig(), self.user_kubeconfig(), self.owner()] {
             ignore_missing(fs::remove_file(&file))
                 .with_context(|| format!("failed to remove {}", file.display()))?;
         }

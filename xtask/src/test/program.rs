@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::commands::{cargo, line};
 use crate::paths;
+use crate::test::lanes::ProgramRun;
 
 /// A test program that is ready to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,23 +91,21 @@ impl TestProgram {
         })
     }
 
-    /// The command that runs it as cargo would.
-    pub(super) fn command(&self) -> Command {
-        self.as_cargo_would(Command::new(&self.executable))
-    }
-
-    /// The same, out of the way of whatever else runs.
-    pub(super) fn nice_command(&self) -> Command {
-        let mut command = Command::new("nice");
-        command.args(["-n", "10"]).arg(&self.executable);
-        self.as_cargo_would(command)
-    }
-
-    fn as_cargo_would(&self, mut command: Command) -> Command {
+    /// The run of it as cargo would run it, with these words before it.
+    pub(super) fn run(&self, before: &[&str]) -> ProgramRun {
+        let mut words = before
+            .iter()
+            .map(AsRef::as_ref)
+            .chain([self.executable.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
         command
+            .args(words)
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder);
-        command
+        ProgramRun {
+            name: self.name.clone(),
+            command,
+        }
     }
 }
 

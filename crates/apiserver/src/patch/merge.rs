@@ -29,39 +29,11 @@ mod tests {
 
     use super::*;
 
+    /// An example of RFC 7396 that no recorded answer shows.
     #[test]
-    fn the_examples_of_the_rfc() {
-        for (mut target, patch, expected) in [
-            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (
-                json!({"a": "b", "b": "c"}),
-                json!({"a": null}),
-                json!({"b": "c"}),
-            ),
-            (
-                json!({"a": {"b": "c"}}),
-                json!({"a": {"b": "d", "c": null}}),
-                json!({"a": {"b": "d"}}),
-            ),
-            (
-                json!({"a": [{"b": "c"}]}),
-                json!({"a": [1]}),
-                json!({"a": [1]}),
-            ),
-            (json!({"a": "foo"}), json!("bar"), json!("bar")),
-            (
-                json!([1, 2]),
-                json!({"a": "b", "c": null}),
-                json!({"a": "b"}),
-            ),
-            (
-                json!({}),
-                json!({"a": {"bb": {"ccc": null}}}),
-                json!({"a": {"bb": {}}}),
-            ),
-        ] {
-            apply(&mut target, &patch);
-            assert_eq!(target, expected);
-        }
+    fn what_is_null_in_a_new_object_is_left_out() {
+        let mut target = json!({});
+        apply(&mut target, &json!({"a": {"bb": {"ccc": null}}}));
+        assert_eq!(target, json!({"a": {"bb": {}}}));
     }
 }

@@ -285,64 +285,32 @@ mod tests {
 
     use super::*;
 
+    /// What no recorded answer shows.
     #[test]
-    fn labels_are_compared() {
-        let labels = json!({"x": "1", "y": "b", "empty": ""});
+    fn labels_are_compared_and_nonsense_is_refused_in_the_words_of_the_server() {
+        let labels = json!({"y": "b", "empty": ""});
+        let matches = |text: &str| Ok(LabelSelector::parse(text)?.matches(&labels));
+        let refused = |text: &str| Err(text.to_owned());
         for (text, expected) in [
-            ("", true),
-            ("x", true),
-            ("!x", false),
-            ("!z", true),
-            ("x=1", true),
-            ("x == 1, y=b", true),
-            ("x!=1", false),
-            ("z!=1", true),
-            ("x in (2, 1)", true),
-            ("x notin (2,1)", false),
-            ("z notin (1)", true),
-            ("x>0", true),
-            ("x<1", false),
-            ("y>0", false),
-            ("empty=", true),
-            ("in=1", false),
-        ] {
-            assert_eq!(
-                LabelSelector::parse(text).unwrap().matches(&labels),
-                expected,
-                "{text}"
-            );
-        }
-        assert!(LabelSelector::parse("!x").unwrap().matches(&Value::Null));
-    }
-
-    #[test]
-    fn nonsense_is_refused_in_the_words_of_the_server() {
-        for (text, error) in [
-            (
-                "a b",
-                "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
-            ),
-            (
-                "x in 1",
-                "unable to parse requirement: found '1' expected: '('",
-            ),
+            ("z notin (1)", Ok(true)),
+            ("y>0", Ok(false)),
+            ("empty=", Ok(true)),
+            ("in=1", Ok(false)),
             (
                 "x in (1",
-                "unable to parse requirement: found '', expected: ',', ')' or identifier",
+                refused("unable to parse requirement: found '', expected: ',', ')' or identifier"),
             ),
-            ("x=1,", "found '', expected: identifier after ','"),
-            ("x=1 y", "found 'y', expected: ',' or 'end of string'"),
+            ("x=1,", refused("found '', expected: identifier after ','")),
+            (
+                "x=1 y",
+                refused("found 'y', expected: ',' or 'end of string'"),
+            ),
             (
                 "=1",
-                "found '=', expected: !, identifier, or 'end of string'",
-            ),
-            (
-                "x>a",
-                "unable to parse requirement: values[0]: Invalid value: \"a\": for 'Gt', 'Lt' operators, \
-                 the value must be an integer",
+                refused("found '=', expected: !, identifier, or 'end of string'"),
             ),
         ] {
-            assert_eq!(LabelSelector::parse(text).unwrap_err(), error);
+            assert_eq!(matches(text), expected, "{text}");
         }
     }
 }

@@ -41,6 +41,9 @@ async fn answers_are_lost_before_and_after_the_commit() {
             Some(StatusCode::INTERNAL_SERVER_ERROR),
             true,
         ),
+        // The client gives up.
+        (Fault::HangBefore, "hanging-before", None, false),
+        (Fault::HangAfter, "hanging-after", None, true),
     ] {
         server
             .switches("me")
@@ -103,47 +106,30 @@ async fn watches_get_events_later_and_in_order() {
     );
 }
 
+/// A late one after its client gave up, and a repeated one after it was answered.
 #[tokio::test(start_paused = true)]
-async fn a_late_post_arrives_after_its_client_gave_up() {
-    let server = ApiServer::new(Config::default());
-    let me = client(&server, "me");
-    let late = Duration::from_secs(30);
-    server.switches("me").inject(
-        Rule::new(Fault::Late(late))
-            .verb(RequestVerb::Create)
-            .times(1),
-    );
-    let start = Instant::now();
-    assert_eq!(post(&me, "a").await, None);
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
-    ask(&me, Method::DELETE, &format!("{LEASES}/a"), None)
-        .await
-        .unwrap();
-    sleep(late - Duration::from_secs(1)).await;
-    assert_eq!(holder(&me, "a").await, None);
-    sleep(Duration::from_secs(2)).await;
-    assert_eq!(holder(&me, "a").await.as_deref(), Some(""));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_repeated_request_arrives_twice_and_is_answered_once() {
-    let server = ApiServer::new(Config::default());
-    let me = client(&server, "me");
+async fn a_request_can_arrive_late_and_twice() {
     let later = Duration::from_secs(30);
-    server.switches("me").inject(
-        Rule::new(Fault::Repeat(later))
-            .verb(RequestVerb::Create)
-            .times(1),
-    );
-    assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
-    ask(&me, Method::DELETE, &format!("{LEASES}/a"), None)
-        .await
-        .unwrap();
-    sleep(later - Duration::from_secs(1)).await;
-    assert_eq!(holder(&me, "a").await, None);
-    sleep(Duration::from_secs(2)).await;
-    assert_eq!(holder(&me, "a").await.as_deref(), Some(""));
+    for fault in [Fault::Late(later), Fault::Repeat(later)] {
+        let server = ApiServer::new(Config::default());
+        let me = client(&server, "me");
+        server
+            .switches("me")
+            .inject(Rule::new(fault).verb(RequestVerb::Create).times(1));
+        let start = Instant::now();
+        if fault == Fault::Late(later) {
+            assert_eq!(post(&me, "a").await, None);
+        }
+        assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        ask(&me, Method::DELETE, &format!("{LEASES}/a"), None)
+            .await
+            .unwrap();
+        sleep(later - Duration::from_secs(1)).await;
+        assert_eq!(holder(&me, "a").await, None);
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(holder(&me, "a").await.as_deref(), Some(""));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,23 +241,6 @@ async fn a_partition_swallows_everything_until_it_heals() {
     // The request into the partition was lost.
     assert_eq!(holder(&other, "a").await, None);
     assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_can_be_left_waiting_before_and_after_the_commit() {
-    let server = ApiServer::new(Config::default());
-    let (me, other) = (client(&server, "me"), client(&server, "other"));
-    for (fault, name, committed) in [
-        (Fault::HangBefore, "before", false),
-        (Fault::HangAfter, "after", true),
-    ] {
-        let rule = Rule::new(fault).namespace("default").times(1);
-        server.switches("me").inject(rule);
-        let begun = Instant::now();
-        assert_eq!(post(&me, name).await, None);
-        assert_eq!(begun.elapsed(), Duration::from_secs(1), "it gave up");
-        assert_eq!(holder(&other, name).await.is_some(), committed, "{fault:?}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -130,21 +130,3 @@ async fn custom_candidates_are_custom_resources() {
         ("ADDED".to_owned(), "a".to_owned(), revision(&made))
     );
 }
-
-#[tokio::test(start_paused = true)]
-async fn what_is_not_served_is_not_there() {
-    let client = client(&custom_server(), "me");
-    let (status, _) = ask(&client, Method::GET, FIRST, None).await.unwrap();
-    assert_eq!(status, StatusCode::NOT_FOUND);
-    let (_, groups) = ask(&client, Method::GET, "/apis", None).await.unwrap();
-    let names: Vec<_> = groups["groups"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|group| group["name"].clone())
-        .collect();
-    assert_eq!(
-        names,
-        ["coordination.k8s.io", "elector.dev", "events.k8s.io"]
-    );
-}

@@ -176,19 +176,3 @@ async fn what_is_too_old_answers_410() {
         .collect();
     assert_eq!(names, ["b", "c", "d"]);
 }
-
-#[tokio::test(start_paused = true)]
-async fn an_hour_of_watching_takes_no_time() {
-    let server = server(|_| {});
-    let client = client(&server, "me");
-    create(&client, "a").await;
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(3600) {
-        let frames = watch(&client, "timeoutSeconds=295&resourceVersion=0")
-            .await
-            .rest()
-            .await;
-        assert_eq!(frames.len(), 1);
-    }
-    assert_eq!(server.watches(), 0);
-}

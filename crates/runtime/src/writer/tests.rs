@@ -8,8 +8,6 @@ use crate::write_outcome::WriteOutcomeKind;
 
 mod each_request;
 
-const CONFLICT: &str = "Operation cannot be fulfilled on leases.coordination.k8s.io \"l\": the object has been modified";
-
 fn key() -> LeaseKey {
     LeaseKey::new("ns", "l")
 }
@@ -126,57 +124,6 @@ async fn the_carrier_is_learned_from_the_answers() {
         [(true, true), (true, false), (true, false), (false, true)]
     );
     assert_eq!(specs[0]["spec"]["holderIdentity"], "");
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_answer_has_its_outcome() {
-    let other = json!({"metadata": {"name": "l", "uid": "v", "resourceVersion": "8"}});
-    for (reply, kind) in [
-        (
-            failure(409, "Conflict", CONFLICT),
-            WriteOutcomeKind::Conflict,
-        ),
-        (
-            failure(404, "NotFound", "leases \"l\" not found"),
-            WriteOutcomeKind::Gone,
-        ),
-        (
-            failure(401, "Unauthorized", "Unauthorized"),
-            WriteOutcomeKind::Refused,
-        ),
-        (failure(403, "Forbidden", "no"), WriteOutcomeKind::Refused),
-        (failure(422, "Invalid", "no"), WriteOutcomeKind::Refused),
-        (
-            failure(429, "TooManyRequests", "later"),
-            WriteOutcomeKind::Refused,
-        ),
-        (
-            failure(500, "InternalError", "etcdserver: request timed out"),
-            WriteOutcomeKind::Unknown,
-        ),
-        (
-            failure(504, "Timeout", "request did not complete"),
-            WriteOutcomeKind::Unknown,
-        ),
-        (Reply::Text(502, "<html>"), WriteOutcomeKind::Unknown),
-        (Reply::Text(200, "<html>"), WriteOutcomeKind::Unknown),
-        (Reply::Json(200, json!({})), WriteOutcomeKind::Unknown),
-        (Reply::Json(200, other), WriteOutcomeKind::Unknown),
-        (Reply::Break, WriteOutcomeKind::Unknown),
-        (Reply::Silence, WriteOutcomeKind::Unknown),
-    ] {
-        let script = Script::new([reply]);
-        let writer = writer(&script).with_timeout(Duration::from_secs(1));
-        let start = Instant::now();
-        let outcome = writer.put_lease(&judged(), &record()).await;
-        assert_eq!(outcome.kind(), kind, "{outcome:?}");
-        assert!(start.elapsed() <= Duration::from_secs(1));
-        assert_eq!(script.lines().len(), 1, "never tried twice");
-        assert_eq!(
-            writer.counts().iter().collect::<Vec<_>>(),
-            [(Written::Lease, Verb::Update, kind, 1)]
-        );
-    }
 }
 
 #[tokio::test(start_paused = true)]

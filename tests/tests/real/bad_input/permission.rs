@@ -1,12 +1,14 @@
 //! An elector that may not do everything.
 
+use std::fs;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{LONGEST_LEASE, Testbed};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, ObjectMeta, PostParams};
-use xtask::lock_role;
+use xtask::manifests::overlays;
+use xtask::paths;
 
 use super::program::{complaint, end, kubeconfig, start};
 use crate::PROMPTLY;
@@ -61,8 +63,11 @@ pub(super) async fn missing(testbed: Arc<Testbed>) -> Result<()> {
         let api: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
         api.create(&PostParams::default(), &binding).await?;
     }
-    let role: Role = serde_json::from_value(lock_role::role())?;
-    let mut binding: RoleBinding = serde_json::from_value(lock_role::binding())?;
+    let manifest = paths::workspace().join("manifests/components/builtin-lock/role.yaml");
+    let objects = overlays::objects(&fs::read_to_string(manifest)?)?;
+    let named = |kind| overlays::object(&objects, kind, "elector-builtin-lock").cloned();
+    let role: Role = serde_json::from_value(named("Role")?)?;
+    let mut binding: RoleBinding = serde_json::from_value(named("RoleBinding")?)?;
     binding.subjects = Some(vec![subject(user)]);
     let path = kubeconfig(&testbed, "limited", |text| {
         // The administrator may speak for any user.

@@ -45,41 +45,81 @@ async fn every_request_is_given_up_after_the_timeout_of_its_writer() {
     }
 }
 
-/// An object that is gone is what a deletion was for; one that has changed is to be judged again.
+/// An object that is gone is what a deletion was for; one that has changed is to be judged again; and a write that timed
+/// out in the server may have been made all the same (R2).
 #[tokio::test(start_paused = true)]
-async fn each_answer_to_a_deletion_has_its_outcome() {
-    let deleted = || Reply::Json(200, json!({"kind": "Status", "status": "Success"}));
-    for (reply, kind) in [
-        (deleted(), WriteOutcomeKind::Done),
-        (
-            failure(404, "NotFound", "not found"),
-            WriteOutcomeKind::Gone,
-        ),
-        (
-            failure(409, "Conflict", "the precondition failed"),
-            WriteOutcomeKind::Conflict,
-        ),
-        (failure(403, "Forbidden", "no"), WriteOutcomeKind::Refused),
-        (
-            failure(429, "TooManyRequests", "later"),
-            WriteOutcomeKind::Refused,
-        ),
-        (
-            failure(500, "InternalError", "etcd"),
-            WriteOutcomeKind::Unknown,
-        ),
-        (failure(504, "Timeout", "late"), WriteOutcomeKind::Unknown),
+async fn each_answer_has_its_outcome() {
+    let status = |code, reason, kind| (failure(code, reason, "why"), kind);
+    let other = json!({"metadata": {"name": "l", "uid": "v", "resourceVersion": "8"}});
+    let of_all = [
+        status(400, "BadRequest", WriteOutcomeKind::Refused),
+        status(401, "Unauthorized", WriteOutcomeKind::Refused),
+        status(403, "Forbidden", WriteOutcomeKind::Refused),
+        status(422, "Invalid", WriteOutcomeKind::Refused),
+        status(429, "TooManyRequests", WriteOutcomeKind::Refused),
+        status(500, "InternalError", WriteOutcomeKind::Unknown),
+        status(503, "ServiceUnavailable", WriteOutcomeKind::Unknown),
+        status(504, "Timeout", WriteOutcomeKind::Unknown),
+        (Reply::Text(502, "<html>"), WriteOutcomeKind::Unknown),
         (Reply::Break, WriteOutcomeKind::Unknown),
         (Reply::Silence, WriteOutcomeKind::Unknown),
+    ];
+    let of_revisions = [
+        status(404, "NotFound", WriteOutcomeKind::Gone),
+        status(409, "Conflict", WriteOutcomeKind::Conflict),
+    ];
+    let of_objects = [
+        (Reply::Text(200, "<html>"), WriteOutcomeKind::Unknown),
+        (Reply::Json(200, json!({})), WriteOutcomeKind::Unknown),
+        (Reply::Json(200, other), WriteOutcomeKind::Unknown),
+    ];
+    let done = |object: Value| [(Reply::Json(200, object), WriteOutcomeKind::Done)];
+    let whole = || serde_json::to_value(candidate()).unwrap();
+    let deleted = done(json!({"kind": "Status", "status": "Success"}));
+    for (verb, replies) in [
+        (Verb::Create, of_all.to_vec()),
+        (
+            Verb::Update,
+            [&of_all[..], &of_revisions, &of_objects].concat(),
+        ),
+        (
+            Verb::Delete,
+            [&of_all[..], &of_revisions, &deleted].concat(),
+        ),
+        (
+            Verb::Patch,
+            [&of_all[..], &of_revisions, &of_objects, &done(whole())].concat(),
+        ),
     ] {
-        let script = Script::new([reply]);
-        let writer = writer(&script);
-        let outcome = writer.delete_candidate(&candidate()).await;
-        assert_eq!(outcome.kind(), kind, "{outcome:?}");
-        let counted: Vec<_> = writer.counts().iter().collect();
-        assert_eq!(counted, [(Written::Candidate, Verb::Delete, kind, 1)]);
-        let preconditions = &script.seen()[0].body["preconditions"];
-        assert_eq!(*preconditions, json!({"uid": "u", "resourceVersion": "7"}));
+        for (reply, kind) in replies {
+            let said = format!("{verb:?} {reply:?}");
+            let script = Script::new([reply]);
+            let writer = writer(&script).with_timeout(SECOND);
+            let judged_candidate = judged_candidate();
+            let start = Instant::now();
+            let (written, outcome) = match verb {
+                Verb::Create => (Written::Lease, writer.post_lease(&key(), None).await.kind()),
+                Verb::Update => {
+                    let put = writer.put_lease(&judged(), &record()).await;
+                    (Written::Lease, put.kind())
+                }
+                Verb::Delete => {
+                    let delete = writer.delete_candidate(&candidate()).await;
+                    (Written::Candidate, delete.kind())
+                }
+                _ => {
+                    let ping = writer
+                        .ping_candidate(&judged_candidate, Timestamp::MIN)
+                        .await;
+                    (Written::Candidate, ping.kind())
+                }
+            };
+            assert_eq!(outcome, kind, "{said}");
+            assert!(start.elapsed() <= SECOND, "{said}");
+            assert_eq!(script.lines().len(), 1, "never tried twice: {said}");
+            let counted: Vec<_> = writer.counts().iter().collect();
+            assert_eq!(counted, [(written, verb, kind, 1)], "{said}");
+        }
     }
 }
 
@@ -95,54 +135,5 @@ async fn a_read_that_fails_otherwise_is_no_absence() {
         let name = Identity::new("c").unwrap();
         assert!(writer.read_lease(&key()).await.is_err(), "{code}");
         assert!(writer.read_candidate("ns", &name).await.is_err(), "{code}");
-    }
-}
-
-/// A POST that timed out in the server may have been made all the same (R2).
-#[tokio::test(start_paused = true)]
-async fn a_server_error_to_a_post_leaves_its_outcome_open() {
-    for (code, kind) in [
-        (400, WriteOutcomeKind::Refused),
-        (422, WriteOutcomeKind::Refused),
-        (429, WriteOutcomeKind::Refused),
-        (500, WriteOutcomeKind::Unknown),
-        (502, WriteOutcomeKind::Unknown),
-        (503, WriteOutcomeKind::Unknown),
-        (504, WriteOutcomeKind::Unknown),
-    ] {
-        let script = Script::new([failure(code, "Reason", "why")]);
-        let outcome = writer(&script).post_lease(&key(), None).await;
-        assert_eq!(outcome.kind(), kind, "{code}");
-    }
-}
-
-/// A ping of a revision that is not the newest any more changes nothing.
-#[tokio::test(start_paused = true)]
-async fn each_answer_to_a_ping_has_its_outcome() {
-    let pinged = || Reply::Json(200, serde_json::to_value(candidate()).unwrap());
-    let mut other = serde_json::to_value(candidate()).unwrap();
-    other["metadata"]["uid"] = "another".into();
-    for (reply, kind) in [
-        (pinged(), WriteOutcomeKind::Done),
-        (Reply::Json(200, other), WriteOutcomeKind::Unknown),
-        (failure(404, "NotFound", "gone"), WriteOutcomeKind::Gone),
-        (
-            failure(409, "Conflict", "newer"),
-            WriteOutcomeKind::Conflict,
-        ),
-        (failure(403, "Forbidden", "no"), WriteOutcomeKind::Refused),
-        (
-            failure(500, "InternalError", "etcd"),
-            WriteOutcomeKind::Unknown,
-        ),
-        (Reply::Silence, WriteOutcomeKind::Unknown),
-    ] {
-        let script = Script::new([reply]);
-        let writer = writer(&script);
-        let judged = judged_candidate();
-        let outcome = writer.ping_candidate(&judged, Timestamp::MIN).await;
-        assert_eq!(outcome.kind(), kind);
-        let counted: Vec<_> = writer.counts().iter().collect();
-        assert_eq!(counted, [(Written::Candidate, Verb::Patch, kind, 1)]);
     }
 }

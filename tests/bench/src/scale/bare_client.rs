@@ -24,9 +24,9 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::args::RunSize;
-use crate::bare::{for_each, register};
-use crate::follower::{accept, lease_key, lease_number, snapshot};
+use crate::scale::args::RunSize;
+use crate::scale::bare::{for_each, register};
+use crate::scale::follower::{accept, lease_key, lease_number, snapshot};
 
 /// Its use of the processor.
 #[derive(Clone, Copy, Debug)]

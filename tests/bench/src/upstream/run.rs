@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{EntryContent, EventKind, TestSite, Testbed, between};
 
-use crate::arguments::{MeasuredCase, RunKind};
+use super::args::{MeasuredCase, RunKind};
 
 /// The figures of one run, in seconds by name.
 pub(crate) type Figures = Vec<(&'static str, f64)>;

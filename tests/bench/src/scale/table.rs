@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::{LatencySummary, Phase, ScaleFigures};
+use crate::scale::figures::{LatencySummary, Phase, ScaleFigures};
 
 /// A figure of a measurement, as text.
 type Cell = fn(&ScaleFigures) -> String;
@@ -185,11 +185,14 @@ fn kinds(phase: &Phase) -> String {
     kinds.join(", ")
 }
 
-fn bare(measured: &ScaleFigures, cell: fn(&crate::figures::BareWrites) -> String) -> String {
+fn bare(measured: &ScaleFigures, cell: fn(&crate::scale::figures::BareWrites) -> String) -> String {
     measured.bare.as_ref().map(cell).unwrap_or_default()
 }
 
-fn client(measured: &ScaleFigures, cell: fn(&crate::figures::BareClient) -> String) -> String {
+fn client(
+    measured: &ScaleFigures,
+    cell: fn(&crate::scale::figures::BareClient) -> String,
+) -> String {
     measured.client.as_ref().map(cell).unwrap_or_default()
 }
 

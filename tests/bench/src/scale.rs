@@ -15,13 +15,13 @@ mod benchmarked_elector;
 mod figures;
 mod fleet;
 mod follower;
-mod record;
 mod run;
 mod server;
 mod table;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::TestedPrograms;
+use xtask::measured;
 
 pub use args::{ScaleArgs, ServerName};
 pub use figures::{BareClient, BareWrites, LatencySummary, Phase, Resident, ScaleFigures};
@@ -63,7 +63,14 @@ pub async fn run(args: &ScaleArgs) -> Result<()> {
             .with_context(|| format!("failed to write {}", path.display()))?;
     }
     if args.record {
-        record::record(args, &figures)?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let server = figures.first().map_or("", |measured| &measured.server);
+        let (line, table) = (args.command(), table(&figures));
+        let text = format!(
+            "`{line}`, {server}, {processors} processors.\n\n{}\n",
+            table.trim_end()
+        );
+        measured::record("docs/scale.md", args.server.name(), &text)?;
     }
     ensure!(
         figures.iter().all(ScaleFigures::is_complete),

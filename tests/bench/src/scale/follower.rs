@@ -5,7 +5,7 @@ use elector_protocol::{
     CandidateTiming, Identity, LeaseKey, LeaseRecord, LeaseSnapshot, StrategyName, Timestamp, Token,
 };
 
-use crate::args::RunSize;
+use crate::scale::args::RunSize;
 
 /// The version of all candidates: none is better than another but by its age.
 const VERSION: &str = "1.0.0";

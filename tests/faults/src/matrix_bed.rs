@@ -10,7 +10,7 @@ use crate::register::{OperationLog, Register};
 use crate::subject::Binaries;
 
 /// The test bed of all cases.
-pub(crate) struct TestBed {
+pub(crate) struct MatrixBed {
     pub(crate) client: Client,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) register: Register,

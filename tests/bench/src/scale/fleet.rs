@@ -24,8 +24,8 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::args::RunSize;
-use crate::follower::{accept, ack, candidate, lease_key, lease_number, renewal, snapshot};
+use crate::scale::args::RunSize;
+use crate::scale::follower::{accept, ack, candidate, lease_key, lease_number, renewal, snapshot};
 
 /// The candidates of a measurement.
 pub(crate) struct Fleet {

@@ -19,7 +19,7 @@ use crate::request::{Cause, RequestError, Target, Verb};
 use crate::writer::resource;
 
 /// One list and the watches that follow it.
-pub(super) struct Part<K: WatchedObject, L> {
+pub(super) struct NamespaceWatch<K: WatchedObject, L> {
     cluster: Cluster,
     api: Api<K>,
     kind: K::DynamicType,
@@ -30,15 +30,15 @@ pub(super) struct Part<K: WatchedObject, L> {
     pace: Pace,
     /// The size of the pages of a list, where there may be more than one object.
     size: Option<PageSize>,
-    /// Lets so many parts at a time have a page in memory.
+    /// Lets so many of them at a time have a page in memory.
     readers: Arc<Semaphore>,
-    state: PartState<K, L>,
+    state: NamespaceState<K, L>,
     /// The highest version that a list, an event or a bookmark showed.
     seen: Option<ResourceVersion>,
 }
 
 /// The next step.
-enum PartState<K, L> {
+enum NamespaceState<K, L> {
     /// Announcing the gap before a list.
     Announce,
     /// Listing.
@@ -57,9 +57,9 @@ enum PartState<K, L> {
     },
 }
 
-// === impl Part ===
+// === impl NamespaceWatch ===
 
-impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
+impl<K: WatchedObject, L: Default + Extend<K>> NamespaceWatch<K, L> {
     pub(super) fn new(
         cluster: &Cluster,
         kind: K::DynamicType,
@@ -105,27 +105,27 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
             },
             readers,
             options,
-            state: PartState::Announce,
+            state: NamespaceState::Announce,
             seen: None,
         }
     }
 
-    /// The next event. The caller keeps this future until it is done, or drops the whole part.
+    /// The next event. The caller keeps this future until it is done, or drops the whole watch.
     pub(super) async fn next(&mut self) -> WatchEvent<K, L> {
         loop {
-            let state = std::mem::replace(&mut self.state, PartState::Announce);
+            let state = std::mem::replace(&mut self.state, NamespaceState::Announce);
             let event = match state {
-                PartState::Announce => {
-                    self.state = PartState::List;
+                NamespaceState::Announce => {
+                    self.state = NamespaceState::List;
                     Some(WatchEvent::Gap {
                         namespace: self.namespace.clone(),
                     })
                 }
-                PartState::List => Some(self.list().await),
-                PartState::Deliver(version, items) => Some(self.deliver(version, items)),
-                PartState::Probe { at } => self.probe(at).await,
-                PartState::Open { at } => self.open(at).await,
-                PartState::Read { at, watch } => self.read(at, watch).await,
+                NamespaceState::List => Some(self.list().await),
+                NamespaceState::Deliver(version, items) => Some(self.deliver(version, items)),
+                NamespaceState::Probe { at } => self.probe(at).await,
+                NamespaceState::Open { at } => self.open(at).await,
+                NamespaceState::Read { at, watch } => self.read(at, watch).await,
             };
             if let Some(event) = event {
                 return event;
@@ -139,13 +139,13 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
             Ok(listed) => listed,
             Err(error) => {
                 self.pace.failed();
-                self.state = PartState::List;
+                self.state = NamespaceState::List;
                 return WatchEvent::Failed(error);
             }
         };
         match self.seen.replace(version) {
             Some(seen) if seen > version => {
-                self.state = PartState::Deliver(version, items);
+                self.state = NamespaceState::Deliver(version, items);
                 WatchEvent::Rewound {
                     namespace: self.namespace.clone(),
                     seen,
@@ -216,7 +216,7 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
     }
 
     fn deliver(&mut self, version: ResourceVersion, items: L) -> WatchEvent<K, L> {
-        self.state = PartState::Open {
+        self.state = NamespaceState::Open {
             at: version.to_string(),
         };
         WatchEvent::Listed {
@@ -242,12 +242,12 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
             // A list finds the same again, and says so.
             Ok(now) if self.seen.is_some_and(|seen| now < seen) => None,
             Ok(_) => {
-                self.state = PartState::Open { at };
+                self.state = NamespaceState::Open { at };
                 None
             }
             Err(error) => {
                 self.pace.failed();
-                self.state = PartState::Probe { at };
+                self.state = NamespaceState::Probe { at };
                 Some(WatchEvent::Failed(error))
             }
         }
@@ -269,7 +269,7 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
         match answer {
             Ok(events) => {
                 let watch = WatchConnection::new(events, asked, self.options.timeout);
-                self.state = PartState::Read { at, watch };
+                self.state = NamespaceState::Read { at, watch };
                 None
             }
             Err(error) => self.fail(at, error),
@@ -282,17 +282,17 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
         mut watch: WatchConnection<K>,
     ) -> Option<WatchEvent<K, L>> {
         let word = watch.next().await;
-        let stay = |part: &mut Self, at| part.state = PartState::Read { at, watch };
+        let stay = |this: &mut Self, at| this.state = NamespaceState::Read { at, watch };
         let event = match word {
             WatchWord::Event(event) => event,
             WatchWord::Ended => {
                 self.pace.closed();
-                self.state = PartState::Open { at };
+                self.state = NamespaceState::Open { at };
                 return None;
             }
             WatchWord::EndedEarly => {
                 self.pace.closed();
-                self.state = PartState::Probe { at };
+                self.state = NamespaceState::Probe { at };
                 return None;
             }
             WatchWord::Failed(cause) => {
@@ -336,9 +336,9 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
             _ => false,
         };
         self.state = if from_scratch {
-            PartState::Announce
+            NamespaceState::Announce
         } else {
-            PartState::Probe { at }
+            NamespaceState::Probe { at }
         };
         // History that was compacted away is no fault.
         (error.code() != Some(410)).then_some(WatchEvent::Failed(error))

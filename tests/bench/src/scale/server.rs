@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use xtask::cluster::{Options, TestCluster};
 
-use crate::args::ServerName;
+use crate::scale::args::ServerName;
 
 /// An API server, which ends when this is dropped.
 pub(crate) enum BenchServer {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::args::RunSize;
-use crate::bare::BareTimes;
-use crate::bare_client::BareClientTimes;
-use crate::benchmarked_elector::{ResourceUsage, ScrapedFigures};
-use crate::fleet::{ElectionTimes, FleetCounts};
+use crate::scale::args::RunSize;
+use crate::scale::bare::BareTimes;
+use crate::scale::bare_client::BareClientTimes;
+use crate::scale::benchmarked_elector::{ResourceUsage, ScrapedFigures};
+use crate::scale::fleet::{ElectionTimes, FleetCounts};
 
 /// The figures of one measurement: what was counted and timed, and what follows from it. Times are seconds, memory is bytes.
 #[derive(Clone, Debug, Serialize)]

@@ -10,13 +10,13 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 use tokio::time::Instant;
 
-use crate::args::{RunSize, ScaleArgs, ServerName};
-use crate::bare::{self, write_bare};
-use crate::bare_client::{self, run_bare_client};
-use crate::benchmarked_elector::BenchmarkedElector;
-use crate::figures::{PhaseBorder, ScaleFigures};
-use crate::fleet::{self, Fleet};
-use crate::server::{BenchServer, create_namespaces};
+use crate::scale::args::{RunSize, ScaleArgs, ServerName};
+use crate::scale::bare::{self, write_bare};
+use crate::scale::bare_client::{self, run_bare_client};
+use crate::scale::benchmarked_elector::BenchmarkedElector;
+use crate::scale::figures::{PhaseBorder, ScaleFigures};
+use crate::scale::fleet::{self, Fleet};
+use crate::scale::server::{BenchServer, create_namespaces};
 
 /// The time limit of a request of a candidate: a server that is busy is waited for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);

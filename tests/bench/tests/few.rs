@@ -1,7 +1,7 @@
 //! A measurement of a few leases: what is counted is what happened.
 
 use clap::Parser as _;
-use elector_scale::{Phase, ScaleArgs, measure, table};
+use elector_bench::scale::{Phase, ScaleArgs, measure, table};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_counted_is_what_happened() {

@@ -9,8 +9,8 @@ use elector_tests::rig::now as wall_clock;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::args::RunSize;
-use crate::follower::{accept, candidate, lease_key, snapshot};
+use crate::scale::args::RunSize;
+use crate::scale::follower::{accept, candidate, lease_key, snapshot};
 
 /// The durations of the writes.
 #[derive(Clone, Copy, Debug)]

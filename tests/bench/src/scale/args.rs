@@ -14,7 +14,6 @@ use elector_protocol::CandidateTiming;
 /// plays all candidates over two watches. Each lease gets candidates of the same version; one of them is granted the lease, accepts
 /// and renews it.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "cargo xtask bench scale", bin_name = "cargo xtask bench scale")]
 pub struct ScaleArgs {
     /// How many leases; several numbers, such as 1000,100000, are measured one after the other and compared
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -108,6 +107,18 @@ const MOST_CANDIDATES: u32 = 30_000;
 const RENEWALS: u32 = 100;
 /// The bounds of the lease duration.
 const DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(3600));
+
+// === impl ServerName ===
+
+impl ServerName {
+    /// Its name in the document.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "scale on the embedded API server",
+            Self::Real => "scale on kube-apiserver",
+        }
+    }
+}
 
 // === impl ScaleArgs ===
 
