@@ -17,8 +17,6 @@ pub struct Run {
     pub(super) id: &'static str,
     /// Its subject, in a few words.
     pub(super) about: &'static str,
-    /// The rule that is broken in it, where it must be found unsafe or trapped.
-    pub(super) breaks: Option<&'static str>,
     /// The clocks. Each mix is a world of its own.
     pub(super) mixes: &'static [Mix],
     /// W, H and A.
@@ -99,10 +97,10 @@ pub(super) enum Expectation {
     Safe(Witnesses),
     /// The same, and a leader is within reach of every state, without a fault.
     SafeAndLive(Witnesses),
-    /// This goes wrong.
-    Unsafe(Property),
-    /// Some states have no leader within reach.
-    Trapped,
+    /// This goes wrong, by the break of this rule.
+    Unsafe(Property, &'static str),
+    /// Some states have no leader within reach, by the break of this rule.
+    Trapped(&'static str),
 }
 
 // === impl Run ===
@@ -139,10 +137,15 @@ impl Run {
 
     /// True if the check must find it unsafe or trapped.
     pub(super) fn must_be_caught(&self) -> bool {
-        matches!(
-            self.expectation,
-            Expectation::Unsafe(_) | Expectation::Trapped
-        )
+        !self.breaks().is_empty()
+    }
+
+    /// The rule that is broken in it, if any.
+    pub(super) fn breaks(&self) -> &'static str {
+        match self.expectation {
+            Expectation::Unsafe(_, rule) | Expectation::Trapped(rule) => rule,
+            Expectation::Safe(_) | Expectation::SafeAndLive(_) => "",
+        }
     }
 
     /// True if a stranger may write a record of term zero.
@@ -182,8 +185,8 @@ impl Run {
     /// a rule of form on their way, and to find that would prove less.
     pub(super) fn checks(&self, property: Property) -> bool {
         match self.expectation {
-            Expectation::Unsafe(expected) => property == expected,
-            Expectation::Trapped => false,
+            Expectation::Unsafe(expected, _) => property == expected,
+            Expectation::Trapped(_) => false,
             Expectation::Safe(_) | Expectation::SafeAndLive(_) => {
                 // A mutant that is safe and not a move of ours costs nothing but the rule of form.
                 property != Property::AllowedMove || self.mutant.is_none_or(Mutant::is_well_formed)

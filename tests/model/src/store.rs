@@ -153,6 +153,19 @@ impl fmt::Display for Property {
     }
 }
 
+// === impl Interference ===
+
+impl Interference {
+    /// Strangers keep away.
+    pub(super) const NONE: Self = Self {
+        deletions: 0,
+        creations: 0,
+        blanks: 0,
+        wipes: 0,
+        object_deletions: 0,
+    };
+}
+
 // === impl Fence ===
 
 impl Fence {

@@ -25,20 +25,20 @@ impl AcquisitionState {
         system: &AcquisitionSystem,
     ) -> Witnesses {
         let witnesses = match by {
-            AcquisitionTransition::Tick => Witnesses::NONE,
+            AcquisitionTransition::Tick => Witnesses::empty(),
             AcquisitionTransition::Process(index, by) => self.of_process(*index, *by, system),
             AcquisitionTransition::Elector(index, by) => self.of_elector(*index, by, system),
             AcquisitionTransition::LandPost => {
                 if self.land_post() {
                     self.lease_changed(system, None);
                 }
-                Witnesses::NONE
+                Witnesses::empty()
             }
             AcquisitionTransition::Delete
             | AcquisitionTransition::Blank
             | AcquisitionTransition::Wipe => {
                 self.of_stranger(by, system);
-                Witnesses::NONE
+                Witnesses::empty()
             }
         };
         self.catch_up(system);
@@ -74,7 +74,7 @@ impl AcquisitionState {
             ProcessTransition::Land => {
                 let process = Rc::make_mut(&mut self.candidates[index]);
                 let Some(AcquiringMessage::Sent(request)) = process.message.take() else {
-                    return Witnesses::NONE;
+                    return Witnesses::empty();
                 };
                 let (landed, witnesses) = self.land(index, &request, system);
                 let message = match self.store.lease.clone() {
@@ -95,7 +95,7 @@ impl AcquisitionState {
                 let process = Rc::make_mut(&mut self.candidates[index]);
                 let name = system.next_name(index, process.name);
                 process.crash(name, Arc::clone(&system.kind.configs[name]), run);
-                Witnesses::NONE
+                Witnesses::empty()
             }
         }
     }
@@ -107,7 +107,7 @@ impl AcquisitionState {
         act: impl FnOnce(&mut AcquiringProcess, &LeaseStore) -> Witnesses,
     ) -> Witnesses {
         let witnesses = act(Rc::make_mut(&mut self.candidates[index]), &self.store);
-        let again = witnesses.include(Witnesses::LEADS) && self.store.created > 1;
+        let again = witnesses.contains(Witnesses::LEADS) && self.store.created > 1;
         witnesses | Witnesses::RETURNS.when(again)
     }
 
@@ -118,7 +118,7 @@ impl AcquisitionState {
         request: &LeaseRequest,
         system: &AcquisitionSystem,
     ) -> (Landed, Witnesses) {
-        let mut witnesses = Witnesses::NONE;
+        let mut witnesses = Witnesses::empty();
         let landed = match request {
             LeaseRequest::Post(record) => Rc::make_mut(&mut self.store).create(record.clone()),
             LeaseRequest::Put(_, _, write) if !self.store.accepts(write, Side::Candidate) => {
@@ -177,7 +177,7 @@ impl AcquisitionState {
                 by.apply_alone(Rc::make_mut(&mut self.electors[index]));
             }
         }
-        Witnesses::NONE
+        Witnesses::empty()
     }
 
     /// A write of an elector's reaches the store. `writer` learns of it by the reply, the others by their watches.
@@ -191,13 +191,13 @@ impl AcquisitionState {
             self.judge_new_term(&write.record, system);
         }
         if Rc::make_mut(&mut self.store).put(write, &Actor::Elector) == Landed::Conflict {
-            return Witnesses::NONE;
+            return Witnesses::empty();
         }
         self.lease_changed(system, writer);
         if let (Some(index), Some(lease)) = (writer, self.store.lease.clone()) {
             Rc::make_mut(&mut self.electors[index]).take_reply(lease, &self.store, &system.run);
         }
-        Witnesses::NONE
+        Witnesses::empty()
     }
 
     fn of_stranger(&mut self, by: &AcquisitionTransition, system: &AcquisitionSystem) {
@@ -242,7 +242,7 @@ impl AcquisitionState {
         system: &AcquisitionSystem,
     ) -> Witnesses {
         let Some(lease) = &self.store.lease else {
-            return Witnesses::NONE;
+            return Witnesses::empty();
         };
         let acquires = |request: &LeaseRequest| request.kind() == Some(&WriteKind::Acquire);
         let other_acquires = self.candidates.iter().enumerate().any(|(other, process)| {
@@ -263,7 +263,7 @@ impl AcquisitionState {
                 Occupancy::Unproven => Witnesses::TAKES_UNPROVEN,
             },
             WriteKind::HandOff(_) => Witnesses::HANDS_OVER,
-            WriteKind::Renew | WriteKind::Release => Witnesses::NONE,
+            WriteKind::Renew | WriteKind::Release => Witnesses::empty(),
         }
     }
 

@@ -265,7 +265,7 @@ impl AcquiringProcess {
             let write = known.replace(known.record.released(timestamp(FRESH)));
             let release = LeaseRequest::Put(self.name, WriteKind::Release, write);
             self.message = Some(AcquiringMessage::Sent(release));
-            return Witnesses::NONE;
+            return Witnesses::empty();
         }
         self.settle(run)
     }
@@ -327,7 +327,7 @@ impl AcquiringProcess {
 
     /// Runs the step, carries out what it says, and returns the witnesses.
     pub(super) fn settle(&mut self, run: &Run) -> Witnesses {
-        let mut witnesses = Witnesses::NONE;
+        let mut witnesses = Witnesses::empty();
         for effect in self.holder.step(MOMENT, timestamp(FRESH)).effects {
             match effect {
                 Effect::Read => self.reading = true,

@@ -73,6 +73,15 @@ impl AcquisitionSetup {
         ..Self::PLAIN
     };
 
+    /// Electors that hold this lock.
+    pub(in super::super) const fn locked(lock: ModelLock) -> Option<Self> {
+        Some(Self {
+            grace: Some(Duration::ZERO),
+            lock: Some(lock),
+            ..Self::PLAIN
+        })
+    }
+
     /// True if its waits are those of the rules.
     pub(in super::super) fn is_as_shipped(self) -> bool {
         self.grace.is_none() || self.lock.is_some()

@@ -31,7 +31,7 @@ impl ElectionState {
         let store = Rc::clone(&self.store);
         let candidates = self.candidates.clone();
         let witnesses = match by {
-            ElectionTransition::Tick | ElectionTransition::Sleep(_) => Witnesses::NONE,
+            ElectionTransition::Tick | ElectionTransition::Sleep(_) => Witnesses::empty(),
             ElectionTransition::Candidate(index, by) => self.of_candidate(*index, *by, system),
             ElectionTransition::Elector(index, by) => self.of_elector(*index, by, run),
             ElectionTransition::LandPost
@@ -41,7 +41,7 @@ impl ElectionState {
             | ElectionTransition::Wipe
             | ElectionTransition::DeleteObject(_) => {
                 self.of_stranger(by, run);
-                Witnesses::NONE
+                Witnesses::empty()
             }
         };
         if let Some(refused_candidate) = run.refused_candidate {
@@ -89,28 +89,28 @@ impl ElectionState {
                     .orphans
                     .remove(number);
                 self.put(index, &write, system);
-                Witnesses::NONE
+                Witnesses::empty()
             }
             CandidateTransition::WorkStops | CandidateTransition::WorkEnds => {
                 self.end_work(index, system)
             }
             CandidateTransition::Shorten => {
                 Rc::make_mut(&mut self.candidates[index]).variation.short = true;
-                Witnesses::NONE
+                Witnesses::empty()
             }
             CandidateTransition::LateReply => {
                 let variation = &mut Rc::make_mut(&mut self.candidates[index]).variation;
                 variation.counted_from = variation.late_reply.take();
-                Witnesses::NONE
+                Witnesses::empty()
             }
             CandidateTransition::Ack => {
                 self.ack(index, run);
-                Witnesses::NONE
+                Witnesses::empty()
             }
             CandidateTransition::Crash => {
                 let config = Arc::clone(&system.kind.configs[index]);
                 Rc::make_mut(&mut self.candidates[index]).crash(config, run);
-                Witnesses::NONE
+                Witnesses::empty()
             }
         }
     }
@@ -139,7 +139,7 @@ impl ElectionState {
                 by.apply_alone(Rc::make_mut(&mut self.electors[index]));
             }
         }
-        Witnesses::NONE
+        Witnesses::empty()
     }
 
     fn of_stranger(&mut self, by: &ElectionTransition, run: &Run) {
@@ -189,7 +189,7 @@ impl ElectionState {
         act: impl FnOnce(&mut CandidateProcess, &LeaseStore) -> Witnesses,
     ) -> Witnesses {
         let witnesses = act(Rc::make_mut(&mut self.candidates[index]), &self.store);
-        let again = witnesses.include(Witnesses::LEADS) && self.store.created > 1;
+        let again = witnesses.contains(Witnesses::LEADS) && self.store.created > 1;
         witnesses | Witnesses::RETURNS.when(again)
     }
 
@@ -197,7 +197,7 @@ impl ElectionState {
     fn land(&mut self, index: usize, system: &ElectionSystem) -> Witnesses {
         let Some(CandidateMessage::Sent(kind, write)) = self.candidates[index].message.clone()
         else {
-            return Witnesses::NONE;
+            return Witnesses::empty();
         };
         let landed = self.put(index, &write, system);
         let message = match self.store.lease.clone() {
@@ -230,7 +230,7 @@ impl ElectionState {
                 let write = lease.replace(lease.record.released(timestamp(FRESH)));
                 candidate.crash(Arc::clone(&system.kind.configs[index]), run);
                 candidate.orphans = vec![write];
-                return Witnesses::NONE;
+                return Witnesses::empty();
             }
         }
         self.with_candidate(index, |candidate, _| candidate.end_work(run))
@@ -281,7 +281,7 @@ impl ElectionState {
                 }
             }
         }
-        Witnesses::NONE
+        Witnesses::empty()
     }
 
     /// A write of an elector's reaches the store. `writer` learns of it by the reply, the others by their watches.
@@ -290,7 +290,7 @@ impl ElectionState {
         let before = self.store.lease.as_ref();
         let signals = before.is_some_and(|lease| lease.record.same_record(&write.record));
         if Rc::make_mut(&mut self.store).put(write, &Actor::Elector) == Landed::Conflict {
-            return Witnesses::NONE;
+            return Witnesses::empty();
         }
         self.lease_changed(run, writer);
         if let (Some(index), Some(lease)) = (writer, self.store.lease.clone()) {

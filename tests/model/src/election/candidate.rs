@@ -274,7 +274,7 @@ impl CandidateProcess {
     /// Runs the step, carries out what it says, and returns the witnesses. `occasion` is the mutant that would count
     /// belief from now.
     pub(in super::super) fn settle(&mut self, run: &Run, occasion: Option<Mutant>) -> Witnesses {
-        let mut witnesses = Witnesses::NONE;
+        let mut witnesses = Witnesses::empty();
         let refused_candidate = run
             .refused_candidate
             .is_some_and(|index| self.index == index);
