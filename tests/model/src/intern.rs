@@ -21,16 +21,17 @@ pub(super) struct QuickHasher(u64);
 
 // === impl Interner ===
 
-impl<T: Eq + Hash> Interner<T> {
-    /// An interner that has met nothing.
-    pub(super) fn new() -> Self {
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
         Self {
             indices: QuickMap::default(),
             addresses: QuickMap::default(),
             parts: Vec::new(),
         }
     }
+}
 
+impl<T: Eq + Hash> Interner<T> {
     /// The number of a part; equal parts have equal numbers.
     pub(super) fn index(&mut self, part: &Rc<T>) -> u32 {
         if let Some(index) = self.addresses.get(&address(part)) {

@@ -4,10 +4,9 @@ use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::acquisition::AcquisitionSystem;
-use super::election::ElectionSystem;
 use super::run::{Expectation, Run};
 use super::search::{Search, SearchVerdict};
+use super::system::ModelSystem;
 use super::witness::Witnesses;
 
 /// The report of a run.
@@ -42,10 +41,7 @@ impl Run {
             self.expectation,
             Expectation::SafeAndLive(_) | Expectation::Trapped(_)
         );
-        let found = match self.acquisition {
-            Some(setup) => Search::new(AcquisitionSystem::new(self, setup)).run(LIMIT, seeks_goal),
-            None => Search::new(ElectionSystem::new(self)).run(LIMIT, seeks_goal),
-        };
+        let found = Search::new(ModelSystem::new(self)).run(LIMIT, seeks_goal);
         let missing = match self.expectation {
             Expectation::Safe(wanted) | Expectation::SafeAndLive(wanted) => {
                 wanted.difference(found.witnesses)

@@ -396,6 +396,11 @@ impl Renumber for LeaseStore {
     }
 }
 
+/// The identity of a name, which is not empty.
+pub(super) fn identity(name: &str) -> Identity {
+    Identity::new(name).unwrap_or_else(|| unreachable!("names are not empty"))
+}
+
 /// True if a record names the candidate of this index.
 pub(super) fn names(record: &LeaseRecord, index: usize) -> bool {
     record

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::acquisition::{AcquisitionSetup, ModelLock};
-use super::super::clocks::{UNLIKE, WORST};
-use super::super::run::{Expectation, Full, Run, Start};
+use super::super::clocks::{PEERS_APART, UNLIKE, WORST};
+use super::super::run::{Expectation, Full, ModelLock, ModelMode, Run, Start, Timing};
 use super::super::store::{Fence, Interference, Lax};
-use super::super::timing::Timing;
 use super::super::witness::Witnesses;
 
 /// Two candidates that count as alive, one elector, the worst clocks.
@@ -34,7 +32,14 @@ pub(super) const BASE: Run = Run {
     fence: Fence::Base,
     lax: Lax::Nothing,
     mutant: None,
-    acquisition: None,
+    mode: ModelMode::Elected,
+    flag: None,
+    grace: None,
+    renames: false,
+    pinged: false,
+    electors_write: true,
+    ranked: true,
+    lock: None,
     best: false,
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::empty()),
@@ -77,13 +82,23 @@ pub(super) const PLAIN: Run = Run {
     mixes: UNLIKE,
     electors: 0,
     lagging: 0,
-    acquisition: Some(AcquisitionSetup::PLAIN),
+    mode: ModelMode::Plain,
+    ranked: false,
     ..ORDERLY
 };
 /// Two candidates in auto mode, and an elector.
 pub(super) const AUTO: Run = Run {
     electors: 1,
-    acquisition: Some(AcquisitionSetup::AUTO),
+    mode: ModelMode::Auto,
+    ..PLAIN
+};
+
+/// An elector, and the elector that is built in, whose lock it takes.
+pub(super) const LOCK: Run = Run {
+    mixes: PEERS_APART,
+    releases: true,
+    grace: Some(Duration::ZERO),
+    lock: Some(BUILTIN),
     ..PLAIN
 };
 
@@ -125,13 +140,13 @@ pub(super) const UNKNOWN: Interference = Interference {
 };
 
 /// The lock of the elector that is built in, which an elector takes.
-pub(super) const BUILTIN_LOCK: ModelLock = ModelLock {
+pub(super) const BUILTIN: ModelLock = ModelLock {
     electors: 1,
     displaces: true,
     quiet: Duration::from_secs(Timing::USUAL.lease),
 };
 /// The lock of our own electors.
-pub(super) const OWN_LOCK: ModelLock = ModelLock {
+pub(super) const OWN: ModelLock = ModelLock {
     electors: 2,
     displaces: false,
     quiet: Duration::ZERO,

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use super::super::acquisition::{AcquisitionSetup, ModelLock};
-use super::super::clocks::{ALL, PEERS, PEERS_APART, SOME, TICK, UNLIKE_PEERS, WORST};
+use super::super::clocks::{ALL, PEERS, SOME, TICK, UNLIKE, UNLIKE_PEERS, WORST};
 use super::super::mutant::Mutant;
 use super::super::run::Expectation::{Safe, SafeAndLive, Trapped, Unsafe};
 use super::super::run::Full::{Grows, Only};
-use super::super::run::{Run, Start::Absent};
+use super::super::run::{ModelLock, Run, Start::Absent, Timing};
 use super::super::store::Property::{AllowedMove, ElecteeAcked, OneBeliever, TokenGrows};
 use super::super::store::{Fence, Interference, Lax};
-use super::super::timing::Timing;
 use super::super::witness::Witnesses as Met;
 use super::base::{
-    AUTO, BASE, BESIDE, BLANKED, BLANKED_TWICE, BUILTIN_LOCK, DELETED, DELETED_TWICE, HANDED_OVER,
-    HELD_BACK, LED, ORDERLY, OWN_LOCK, PINGED, PLAIN, RENEWS_AT_WILL, TAKEN, TAKEN_NEW, THREE,
+    AUTO, BASE, BESIDE, BLANKED, BLANKED_TWICE, BUILTIN, DELETED, DELETED_TWICE, HANDED_OVER,
+    HELD_BACK, LED, LOCK, ORDERLY, OWN, PINGED, PLAIN, RENEWS_AT_WILL, TAKEN, TAKEN_NEW, THREE,
     UNKNOWN, WIPED, ticks,
 };
 
@@ -248,19 +246,15 @@ worlds! {
         => SafeAndLive(TAKEN_NEW);
     "MC-P1g" "plain: one name, late writes": PLAIN { one_name: true, orphans: 1 } => SafeAndLive(TAKEN);
     "MC-P1h" "plain: another name after a restart": PLAIN
-        { mixes: UNLIKE_PEERS, acquisition: Some(AcquisitionSetup { renames: true, ..AcquisitionSetup::PLAIN }) }
-        => SafeAndLive(TAKEN);
+        { mixes: UNLIKE_PEERS, renames: true } => SafeAndLive(TAKEN);
     "MC-P2" "auto: 1 elector": AUTO { restarts: false } => SafeAndLive(BESIDE);
     "MC-P2b" "auto: 1 elector, hand-overs and pings": AUTO
-        { acquisition: Some(AcquisitionSetup { pinged: true, ranked: true, ..AcquisitionSetup::AUTO }), full: Only }
-        => SafeAndLive(BESIDE);
+        { pinged: true, ranked: true, full: Only } => SafeAndLive(BESIDE);
     "MC-P2c" "auto: 1 elector, 1 deletion": AUTO
         { interference: DELETED, full: Only } => SafeAndLive(BESIDE | Met::RETURNS);
     "MC-P2d" "auto: 2 electors": AUTO { electors: 2, full: Only } => SafeAndLive(BESIDE);
     "MC-P2e" "auto: 1 elector that may not write": AUTO
-        { acquisition: Some(AcquisitionSetup { pinged: true, electors_write: false, ..AcquisitionSetup::AUTO }),
-          restarts: false, full: Only }
-        => SafeAndLive(TAKEN);
+        { pinged: true, electors_write: false, restarts: false, full: Only } => SafeAndLive(TAKEN);
 
     // Names without a Lease, at first and after a deletion: each process creates the Lease as soon as it knows (R18).
     "MC-P7" "auto: no elector, no lease, 1 deletion": AUTO
@@ -270,26 +264,19 @@ worlds! {
     "MC-P7c" "auto: no lease, an elector that appears late": AUTO
         { start: Absent, lagging: 1, restarts: false, full: Only } => SafeAndLive(TAKEN_NEW | Met::BESIDE);
     "MC-P7d" "auto: no lease, elector and candidates start together": AUTO
-        { start: Absent, restarts: false, slow_posts: false, full: Only } => SafeAndLive(TAKEN_NEW | Met::BESIDE);
+        { start: Absent, restarts: false, full: Only } => SafeAndLive(TAKEN_NEW | Met::BESIDE);
     "MC-P7e" "plain: W is above W_max as configured": PLAIN
-        { interference: DELETED, acquisition: Some(AcquisitionSetup { flag: Some(TICK), ..AcquisitionSetup::PLAIN }) }
-        => SafeAndLive(TAKEN | Met::RETURNS);
+        { interference: DELETED, flag: Some(TICK) } => SafeAndLive(TAKEN | Met::RETURNS);
 
     // The locks of electors: that of the one which is built in, taken by ours, and our own.
-    "MC-P3" "the built-in lock: taken by an elector": PLAIN
-        { mixes: PEERS_APART, releases: true, acquisition: AcquisitionSetup::locked(BUILTIN_LOCK), full: Only }
-        => SafeAndLive(Met::LEADS | Met::DISPLACES);
-    "MC-P3b" "the built-in lock: taken over early, and let go of at once": PLAIN with ReleaseEarly
-        { candidates: 3, restarts: false, releases: true, full: Only,
-          acquisition: AcquisitionSetup::locked(ModelLock { electors: 2, ..BUILTIN_LOCK }) }
+    "MC-P3" "the built-in lock: taken by an elector": LOCK { full: Only } => SafeAndLive(Met::LEADS | Met::DISPLACES);
+    "MC-P3b" "the built-in lock: taken over early, and let go of at once": LOCK with ReleaseEarly
+        { mixes: UNLIKE, candidates: 3, restarts: false, lock: Some(ModelLock { electors: 2, ..BUILTIN }), full: Only }
         => Unsafe(OneBeliever, "R17");
-    "MC-P3-off" "the built-in lock: no quiet period": PLAIN
-        { mixes: PEERS_APART, releases: true,
-          acquisition: AcquisitionSetup::locked(ModelLock { quiet: Duration::ZERO, ..BUILTIN_LOCK }) }
-        => Unsafe(OneBeliever, "R17");
-    "MC-P3c" "the elector's own lock: two may hold it, 1 emptying": PLAIN
-        { start: Absent, releases: true, interference: BLANKED, acquisition: AcquisitionSetup::locked(OWN_LOCK),
-          full: Only }
+    "MC-P3-off" "the built-in lock: no quiet period": LOCK
+        { lock: Some(ModelLock { quiet: Duration::ZERO, ..BUILTIN }) } => Unsafe(OneBeliever, "R17");
+    "MC-P3c" "the elector's own lock: two may hold it, 1 emptying": LOCK
+        { mixes: UNLIKE, start: Absent, interference: BLANKED, lock: Some(OWN), full: Only }
         => SafeAndLive(TAKEN_NEW | Met::DISPLACES);
 
     // Acquisitions with a rule broken.
@@ -298,12 +285,9 @@ worlds! {
     "MC-P5-off" "plain: created with a holder, no deletion": PLAIN with AcquireByPost
         { start: Absent } => SafeAndLive(Met::LEADS | Met::TAKES_EXPIRED);
     "MC-P6" "plain: W_max below H by the clocks": PLAIN
-        { interference: DELETED, acquisition: Some(AcquisitionSetup { grace: Some(TICK), ..AcquisitionSetup::PLAIN }) }
-        => Unsafe(OneBeliever, "R6");
+        { interference: DELETED, grace: Some(TICK) } => Unsafe(OneBeliever, "R6");
     "MC-P6b" "plain: a lease that is missing counts as free": PLAIN
-        { interference: DELETED,
-          acquisition: Some(AcquisitionSetup { grace: Some(Duration::ZERO), ..AcquisitionSetup::PLAIN }) }
-        => Unsafe(OneBeliever, "R6");
+        { interference: DELETED, grace: Some(Duration::ZERO) } => Unsafe(OneBeliever, "R6");
     "MC-P-gap" "plain: an unproven record's stop-watch spans a gap": PLAIN with SpanTheGap
         { start: Absent, interference: BLANKED } => Unsafe(OneBeliever, "R4, R6");
     "MC-P-add" "plain: absence and unheld time add up over a gap": PLAIN with AddOverTheGap
