@@ -3,12 +3,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use elector_protocol::elector::Actor;
+use elector_protocol::elector::{Actor, Effect};
 use elector_protocol::holder::WriteKind;
 use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy};
 
 use super::clocks::TICK_SECONDS;
-use super::elector::ElectorRequest;
 use super::mutant::Mutant;
 use super::process::{LeaseMessage, LeaseRequest};
 use super::run::Run;
@@ -170,12 +169,8 @@ impl SystemState {
                 elector.see(&self.store, run);
                 return Witnesses::RECURS.when(recurs && self.is_believed(run));
             }
-            ElectorTransition::Decide(request) => return self.decide(index, request, run),
-            ElectorTransition::Send(ElectorRequest::Write(write)) => {
-                elector.message = Some(write.clone());
-            }
-            // Only writes take their time.
-            ElectorTransition::Send(_) => {}
+            ElectorTransition::Decide(effect) => return self.decide(index, effect, run),
+            ElectorTransition::Send(write) => elector.message = Some(write.clone()),
             ElectorTransition::Land => {
                 if let Some(write) = elector.message.take() {
                     return self.put_decision(&write, run, None);
@@ -188,34 +183,39 @@ impl SystemState {
     }
 
     /// Carries out what an elector decided.
-    fn decide(&mut self, index: usize, request: &ElectorRequest, run: &Run) -> Witnesses {
+    fn decide(&mut self, index: usize, effect: &Effect, run: &Run) -> Witnesses {
         let store = Rc::make_mut(&mut self.store);
-        match request {
-            ElectorRequest::Write(write) => return self.put_decision(write, run, Some(index)),
-            ElectorRequest::Post(record) => {
+        match effect {
+            Effect::Write(write) => return self.put_decision(write, run, Some(index)),
+            Effect::Create(record) => {
                 store.post = Some(record.clone());
                 if !run.slow_posts {
                     self.land_post(run);
                 }
             }
-            ElectorRequest::Ping {
-                index,
+            Effect::Ping {
+                name,
                 uid,
                 version,
                 ping,
             } => {
-                let asked = store.objects[*index].as_ref();
+                let Some(index) = store.index_of(name) else {
+                    return Witnesses::empty();
+                };
+                let asked = store.objects[index].as_ref();
                 let renew = if run.pings {
                     asked.and_then(|object| object.renew)
                 } else {
                     // Every candidate acks at once.
                     ping.next()
                 };
-                let landed = store.put_object(*index, uid, *version, Some(*ping), renew);
+                let landed = store.put_object(index, uid, *version, Some(*ping), renew);
                 if landed == Landed::Applied {
-                    self.deliver_object(*index, run);
+                    self.deliver_object(index, run);
                 }
             }
+            // No candidate is silent for long enough here.
+            Effect::Collect { .. } => {}
         }
         Witnesses::empty()
     }

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use super::elector::{ElectorProcess, ElectorRequest};
+use elector_protocol::elector::Effect;
+
+use super::elector::ElectorProcess;
 use super::mutant::Mutant;
 use super::process::{LeaseMessage, ModelProcess, ProcessWork};
 use super::state::SystemState;
@@ -91,16 +93,16 @@ impl ModelSystem {
         if elector.can_see() {
             transitions.push(ElectorTransition::See);
         }
-        for request in self.requests(elector, store).iter() {
-            match request {
-                ElectorRequest::Write(_) | ElectorRequest::Post(_) if !run.electors_write => {}
-                ElectorRequest::Write(write) if !store.may_accept(write, Side::Elector) => {}
-                ElectorRequest::Write(_) if run.slow_electors => {
+        for effect in self.effects(elector, store).iter() {
+            match effect {
+                Effect::Write(_) | Effect::Create(_) if !run.electors_write => {}
+                Effect::Write(write) if !store.may_accept(write, Side::Elector) => {}
+                Effect::Write(write) if run.slow_electors => {
                     if elector.message.is_none() {
-                        transitions.push(ElectorTransition::Send(request.clone()));
+                        transitions.push(ElectorTransition::Send(write.clone()));
                     }
                 }
-                _ => transitions.push(ElectorTransition::Decide(request.clone())),
+                _ => transitions.push(ElectorTransition::Decide(effect.clone())),
             }
         }
         if elector.message.is_some() {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use elector_protocol::elector::Settings;
+use elector_protocol::elector::{Effect, Settings};
 use elector_protocol::holder::HolderConfig;
 use elector_protocol::{
     CandidateRecord, CandidateSpec, LeaseRecord, ResourceVersion, StrategyName, Timestamp, Uid,
@@ -12,7 +12,7 @@ use elector_protocol::{
 
 use super::canonical::Canonical;
 use super::clocks::Time;
-use super::elector::{ElectorProcess, ElectorRequest};
+use super::elector::ElectorProcess;
 use super::intern::{QuickMap, address};
 use super::mutant::Mutant;
 use super::numbers::{BUCKET, NOW, timestamp};
@@ -31,8 +31,8 @@ pub(super) struct ModelSystem {
     pub(super) configs: [Arc<HolderConfig>; NAMES.len()],
     settings: Settings,
     parts: Parts,
-    /// The requests of the electors that have been met, by address: an interned part is kept for ever.
-    requests: RefCell<QuickMap<usize, Rc<Vec<ElectorRequest>>>>,
+    /// The effects of the electors that have been met, by address: an interned part is kept for ever.
+    effects: RefCell<QuickMap<usize, Rc<Vec<Effect>>>>,
     /// The processes whose step would do something, in the same way.
     due: RefCell<QuickMap<usize, bool>>,
 }
@@ -51,25 +51,25 @@ impl ModelSystem {
                 ..Settings::default()
             },
             parts: Parts::default(),
-            requests: RefCell::default(),
+            effects: RefCell::default(),
             due: RefCell::default(),
             run,
         }
     }
 
-    /// The requests of an elector, by its step. Most electors are met many times.
-    pub(super) fn requests(
+    /// The effects of an elector's step. Most electors are met many times.
+    pub(super) fn effects(
         &self,
         elector: &Rc<ElectorProcess>,
         store: &LeaseStore,
-    ) -> Rc<Vec<ElectorRequest>> {
-        let requests = || Rc::new(elector.requests(store, &self.settings, &self.run));
+    ) -> Rc<Vec<Effect>> {
+        let effects = || Rc::new(elector.effects(store, &self.settings, &self.run));
         // A mutant may look at more than the elector's own memory.
         if self.run.mutant.is_some() {
-            return requests();
+            return effects();
         }
-        let mut known = self.requests.borrow_mut();
-        Rc::clone(known.entry(address(elector)).or_insert_with(requests))
+        let mut known = self.effects.borrow_mut();
+        Rc::clone(known.entry(address(elector)).or_insert_with(effects))
     }
 
     /// True if a process's step would do something.

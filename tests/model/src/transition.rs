@@ -1,7 +1,9 @@
 //! The transitions of a system.
 
+use elector_protocol::LeaseWrite;
+use elector_protocol::elector::Effect;
+
 use super::clocks::Time;
-use super::elector::ElectorRequest;
 use super::search::TransitionKind;
 
 /// A transition from a state to the next.
@@ -69,10 +71,10 @@ pub(super) enum ProcessTransition {
 pub(super) enum ElectorTransition {
     /// Its watch delivers an event, or it lists.
     See,
-    /// It sends one of its requests, which lands at once, and sees the outcome.
-    Decide(ElectorRequest),
+    /// It carries out one of its effects, which lands at once, and sees the outcome.
+    Decide(Effect),
     /// It sends a write, which takes its time.
-    Send(ElectorRequest),
+    Send(LeaseWrite),
     /// Its write lands, and its watch delivers that.
     Land,
     /// Its watch breaks.
