@@ -198,7 +198,7 @@ impl Run {
         self.mutant.is_none()
             && (self.grace.is_none() || self.lock.is_some())
             && self.lax == Lax::Nothing
-            && self.fence != Fence::Term
+            && !matches!(self.fence, Fence::Term(_))
             && !self.must_be_caught()
     }
 

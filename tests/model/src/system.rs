@@ -208,7 +208,7 @@ impl Run {
             created: 0,
             interference: self.interference,
             acked: if self.pings { 0 } else { u8::MAX },
-            highest: self.fence.highest(),
+            fence: self.fence,
             written: matches!(self.mutant, Some(Mutant::ExpireByRenewTime(_))).then_some(NOW),
             gone: None,
             lax: self.lax,

@@ -80,11 +80,11 @@ worlds! {
 
     // Tokens are kept and compared.
     "MC-S8" "the term as the token, no deletion": BASE
-        { releases: true, fence: Fence::Term } => Safe(HANDED_OVER);
+        { releases: true, fence: Fence::Term(None) } => Safe(HANDED_OVER);
     "MC-S9" "our token, 2 deletions": ORDERLY
-        { releases: true, interference: DELETED_TWICE, fence: Fence::Token } => Safe(HANDED_OVER | Met::RETURNS);
+        { releases: true, interference: DELETED_TWICE, fence: Fence::Token(None) } => Safe(HANDED_OVER | Met::RETURNS);
     "MC-Y3" "our token, hand-offs, orphans, 1 deletion": BASE
-        { interference: DELETED, fence: Fence::Token } => Safe(HANDED_OVER | Met::RETURNS);
+        { interference: DELETED, fence: Fence::Token(None) } => Safe(HANDED_OVER | Met::RETURNS);
 
     // W against H by the clocks of the worst case: unsafe below equality, safe from there on.
     "MC-W-2-1" "W below H by the clocks": BASE { timing: ticks(2, 1) } => Unsafe(OneBeliever, "margins");
@@ -206,11 +206,11 @@ worlds! {
     "MC-M16" "renewals look alike to the electors": BASE with RepeatRenewTime {} => Unsafe(OneBeliever, "R11");
 
     // The worth of a token, and of an electee.
-    "MC-M17" "a grant keeps the term": BASE with KeepTerm { fence: Fence::Term } => Unsafe(TokenGrows, "R5");
+    "MC-M17" "a grant keeps the term": BASE with KeepTerm { fence: Fence::Term(None) } => Unsafe(TokenGrows, "R5");
     "MC-M17b" "the term as the token, a deletion": BASE
-        { fence: Fence::Term, interference: DELETED } => Unsafe(TokenGrows, "R14");
+        { fence: Fence::Term(None), interference: DELETED } => Unsafe(TokenGrows, "R14");
     "MC-M17c" "the term as the token, a lease blanked": BASE
-        { fence: Fence::Term, interference: BLANKED } => Unsafe(TokenGrows, "R14");
+        { fence: Fence::Term(None), interference: BLANKED } => Unsafe(TokenGrows, "R14");
     "MC-M21" "elected without an ack": PINGED with NoPings {} => Unsafe(ElecteeAcked, "R15");
 
     // When a lease without a holder is free.
