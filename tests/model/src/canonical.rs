@@ -23,9 +23,9 @@ pub(super) struct Canonical {
     /// none away.
     pub(super) sightings: Duration,
     /// Ages of what a candidate saw and sent are alike from here on.
-    pub(super) waits: Duration,
+    waits: Duration,
     /// Durations up to this one are alike to a candidate.
-    pub(super) usual: Duration,
+    usual: Duration,
     scratch: RefCell<Scratch>,
 }
 
@@ -52,8 +52,12 @@ impl Canonical {
                 // Every ack is fresh for ever.
                 Duration::ZERO
             },
-            waits: run.renew_deadline(),
-            usual: Duration::ZERO,
+            waits: run.longest_wait(),
+            usual: if run.acquires() {
+                run.lease_duration()
+            } else {
+                Duration::ZERO
+            },
             scratch: RefCell::new(Scratch::new(run.strangers_restart_terms())),
             timing,
             run,
@@ -62,10 +66,10 @@ impl Canonical {
 
     /// Lets time pass, or no time at all, and replaces every number by what it means. `before` is the state that
     /// this one was made from: what both share is canonical already, unless the store changed or time passed.
-    pub(super) fn apply<C: Clone + Renumber>(
+    pub(super) fn apply(
         &self,
-        state: &mut SystemState<C>,
-        before: Option<&SystemState<C>>,
+        state: &mut SystemState,
+        before: Option<&SystemState>,
         time: Time,
     ) {
         let mut scratch = self.scratch.borrow_mut();

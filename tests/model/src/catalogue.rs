@@ -1,29 +1,9 @@
-//! All runs: those that must be safe, and one for each mutant.
+//! The table of all worlds: those that must be safe, and one for each mutant.
 
-mod acquisition;
 mod base;
-mod broken;
-mod gaps;
-mod live;
-mod safe;
-mod strangers;
-mod sweep;
+mod worlds;
 
-use super::run::Run;
-
-/// Every run, in the order of the table.
-pub fn runs() -> Vec<Run> {
-    [
-        safe::runs(),
-        sweep::runs(),
-        strangers::runs(),
-        gaps::runs(),
-        live::runs(),
-        broken::runs(),
-        acquisition::runs(),
-    ]
-    .concat()
-}
+pub use worlds::runs;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
-    CandidateRecord, LeaseSnapshot, LeaseWrite, Occupancy, Renumber, Renumbering, Uid,
+    CandidateRecord, LeaseSnapshot, LeaseWrite, Occupancy, Renumber, Renumbering,
 };
 
 use super::elector_variation::{AlteredStep, ElectorVariation};
@@ -23,22 +23,6 @@ pub(super) struct ElectorProcess {
     pub(super) message: Option<LeaseWrite>,
     /// Kept for mutants alone.
     pub(super) variation: ElectorVariation,
-}
-
-/// A possible next step of an elector.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ElectorRequest {
-    /// Send this write of the Lease.
-    Write(LeaseWrite),
-    /// Send this POST of a Lease.
-    Post(elector_protocol::LeaseRecord),
-    /// Write this ping.
-    Ping {
-        index: usize,
-        uid: Uid,
-        version: elector_protocol::ResourceVersion,
-        ping: elector_protocol::Timestamp,
-    },
 }
 
 // === impl ElectorProcess ===
@@ -159,13 +143,13 @@ impl ElectorProcess {
         }
     }
 
-    /// The requests of the production step now.
-    pub(super) fn requests(
+    /// The effects of the production step now.
+    pub(super) fn effects(
         &self,
         store: &LeaseStore,
         settings: &Settings,
         run: &Run,
-    ) -> Vec<ElectorRequest> {
+    ) -> Vec<Effect> {
         let step = |election: &Election| election.step(NOW, timestamp(FRESH), settings).effects;
         let mut effects = step(&self.election);
         if let Some(mutant) = run.mutant {
@@ -179,24 +163,9 @@ impl ElectorProcess {
             };
             mutant.alter_decision(&mut effects, &altered);
         }
-        let request = |effect| match effect {
-            Effect::Write(write) => Some(ElectorRequest::Write(write)),
-            Effect::Create(record) => Some(ElectorRequest::Post(record)),
-            Effect::Ping {
-                name,
-                uid,
-                version,
-                ping,
-            } => Some(ElectorRequest::Ping {
-                index: store.index_of(&name)?,
-                uid,
-                version,
-                ping,
-            }),
-            // No candidate is silent for long enough here.
-            Effect::Collect { .. } => None,
-        };
-        effects.into_iter().filter_map(request).collect()
+        // No candidate is silent for long enough here.
+        effects.retain(|effect| !matches!(effect, Effect::Collect { .. }));
+        effects
     }
 
     fn take(

@@ -15,28 +15,28 @@
 //! `Mutant` must be caught, or the check has lost its teeth. Mutants live in this crate alone: they alter what a
 //! step is told or what becomes of its effects, never the step.
 
-mod acquisition;
+mod apply;
 mod canonical;
 mod catalogue;
 mod clocks;
-mod election;
 mod elector;
-mod elector_steps;
-mod elector_transition;
 mod elector_variation;
 mod intern;
-mod lease_system;
 #[cfg(test)]
 mod meaning;
 mod mutant;
 mod numbers;
+mod possible;
+mod process;
+mod process_variation;
+mod registration;
 mod report;
 mod run;
 mod search;
-mod start;
 mod state;
 mod store;
-mod timing;
+mod system;
+mod transition;
 mod witness;
 
 pub use catalogue::runs;

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use elector_protocol::{Instant, Renumber, Renumbering, Timestamp};
 
-use super::acquisition::AcquisitionSystem;
 use super::catalogue::runs;
 use super::clocks::Time;
-use super::election::ElectionSystem;
-use super::lease_system::{CandidateKind, LeaseSystem};
 use super::numbers::{Aging, FRESH, NOW, timestamp};
 use super::search::TransitionSystem;
 use super::state::{StateKey, SystemState};
+use super::system::ModelSystem;
+use super::transition::ModelTransition;
 
 /// Ages without limit. Versions and terms stay as they are; wire times, of which every write wants a new one, are kept
 /// apart by one numbering for all processes.
@@ -82,11 +81,7 @@ fn renumber(times: &mut Vec<Timestamp>, time: &mut Timestamp, collecting: bool, 
 }
 
 /// Lets time pass, and keeps all that there is to know.
-fn remember<K: CandidateKind>(
-    system: &LeaseSystem<K>,
-    state: &mut SystemState<K::Candidate>,
-    tick: bool,
-) {
+fn remember(system: &ModelSystem, state: &mut SystemState, tick: bool) {
     let mix = system.run.mixes[state.mix];
     let mut numbers = Remember {
         by: Duration::ZERO,
@@ -120,36 +115,30 @@ fn remember<K: CandidateKind>(
 }
 
 /// All that can follow a state that remembers everything.
-fn following<K: CandidateKind>(
-    system: &LeaseSystem<K>,
-    state: &SystemState<K::Candidate>,
-) -> Vec<SystemState<K::Candidate>> {
-    let follow = |by: &K::Transition| {
+fn following(system: &ModelSystem, state: &SystemState) -> Vec<SystemState> {
+    let follow = |by: &ModelTransition| {
         let mut next = state.clone();
-        let tick = K::time(by).passes();
-        K::apply(system, &mut next, by);
+        let tick = by.time().passes();
+        next.apply(by, system);
         remember(system, &mut next, tick);
         if tick {
-            K::catch_up(system, &mut next);
+            next.catch_up(&system.run);
             remember(system, &mut next, false);
         }
         next
     };
-    K::possible(system, state).iter().map(follow).collect()
+    system.possible(state).iter().map(follow).collect()
 }
 
 /// The key of what a state means.
-fn meaning<K: CandidateKind>(
-    system: &mut LeaseSystem<K>,
-    state: &SystemState<K::Candidate>,
-) -> StateKey {
+fn meaning(system: &mut ModelSystem, state: &SystemState) -> StateKey {
     let mut state = state.clone();
     system.canonical.apply(&mut state, None, Time::Stands);
     system.key(&state)
 }
 
 /// Walks through the system of a run at random.
-fn walk<K: CandidateKind>(mut system: LeaseSystem<K>) {
+fn walk(mut system: ModelSystem) {
     let id = system.run.id();
     if system.run.pings {
         // Ages of acks are told apart only roughly, which this walk would see.
@@ -190,9 +179,6 @@ fn what_is_forgotten_makes_no_difference() {
     // consequence, since the uid differs.
     let walked = ["MC-S0", "MC-S1", "MC-G1", "MC-X2-off", "MC-P1", "MC-P2"];
     for run in runs().into_iter().filter(|run| walked.contains(&run.id())) {
-        match run.acquisition {
-            Some(setup) => walk(AcquisitionSystem::new(run, setup)),
-            None => walk(ElectionSystem::new(run)),
-        }
+        walk(ModelSystem::new(run));
     }
 }

@@ -1,7 +1,7 @@
 //! Rules broken on purpose: each must be caught, or the check proves nothing.
 //!
-//! A mutant alters what a step is told or what becomes of its effects, never the step. What it does to an elector is
-//! in `elector_variation`, what it does to a candidate in `election::candidate_variation`.
+//! A mutant alters what a step is told or what becomes of its effects, never the step. Its effect on an elector is in
+//! `elector_variation`, that on a process in `process_variation`.
 
 /// A plausible way to save a wait, a write or a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use elector_protocol::{CandidateTiming, ElectorTiming};
+use elector_protocol::holder::{Acquisition, Displaced, HolderConfig, HolderMode};
+use elector_protocol::{CandidateTiming, ElectorTiming, Identity, StrategyName};
 
-use super::acquisition::AcquisitionSetup;
 use super::clocks::{ALL, Mix};
 use super::mutant::Mutant;
-use super::store::{Fence, Interference, Lax, Property};
-use super::timing::Timing;
+use super::store::{Fence, Interference, Lax, NAMES, Property, identity};
 use super::witness::Witnesses;
 
 /// One world to search, and the verdict that must come of it.
@@ -17,8 +16,6 @@ pub struct Run {
     pub(super) id: &'static str,
     /// Its subject, in a few words.
     pub(super) about: &'static str,
-    /// The rule that is broken in it, where it must be found unsafe or trapped.
-    pub(super) breaks: Option<&'static str>,
     /// The clocks. Each mix is a world of its own.
     pub(super) mixes: &'static [Mix],
     /// W, H and A.
@@ -62,14 +59,68 @@ pub struct Run {
     pub(super) lax: Lax,
     /// The rule that is broken on purpose.
     pub(super) mutant: Option<Mutant>,
-    /// Where processes acquire leases themselves: how (R18).
-    pub(super) acquisition: Option<AcquisitionSetup>,
+    /// The way of the processes to their terms.
+    pub(super) mode: ModelMode,
+    /// The longest lease duration given to processes that acquire; W, if none.
+    pub(super) flag: Option<Duration>,
+    /// Overrides their wait for a Lease that is missing or unproven.
+    pub(super) grace: Option<Duration>,
+    /// True if the first process bears another name in every second life.
+    pub(super) renames: bool,
+    /// True if an elector may ping at any time, whatever becomes of it.
+    pub(super) pinged: bool,
+    /// True if the electors may write the Lease.
+    pub(super) electors_write: bool,
+    /// True if the first candidate is better than the others, so that they are asked to make room.
+    pub(super) ranked: bool,
+    /// Where the lease is a lock of electors, of which two may believe (R17).
+    pub(super) lock: Option<ModelLock>,
     /// True if the best candidate must be within reach as a leader, rather than any.
     pub(super) best: bool,
     /// Its part in a full check.
     pub(super) full: Full,
     /// The verdict that must come of it.
     pub(super) expectation: Expectation,
+}
+
+/// The constants that a run may vary, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timing {
+    /// W of the candidates, and `W_max` of the electors.
+    pub(super) lease: u64,
+    /// H of the candidates.
+    pub(super) belief: u64,
+    /// A: how long a grant waits for its accept.
+    pub(super) accept: u64,
+    /// R: how long a holder waits between renewals.
+    pub(super) renew: u64,
+    /// The time for which an electee that did not accept is passed over.
+    pub(super) passed_over: u64,
+    /// For how long a pre-emption counts, and how many there may be.
+    pub(super) preemptions: (u64, u8),
+}
+
+/// The way of a process to its terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModelMode {
+    /// It accepts grants.
+    Elected,
+    /// It acquires as soon as the lease is free.
+    Plain,
+    /// It accepts grants, and acquires after the fallback.
+    Auto,
+}
+
+/// A lock that electors hold, at times beside the elector that is built into kube-apiserver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ModelLock {
+    /// The number of electors; the other processes are built-in ones. That one waits as any holder does, and it
+    /// goes on until its own deadline where its watch lags as far.
+    pub(super) electors: usize,
+    /// True if a holder that is no elector is replaced at once.
+    pub(super) displaces: bool,
+    /// The wait of an elector that took the lock, before it acts.
+    pub(super) quiet: Duration,
 }
 
 /// Where a world starts.
@@ -99,10 +150,29 @@ pub(super) enum Expectation {
     Safe(Witnesses),
     /// The same, and a leader is within reach of every state, without a fault.
     SafeAndLive(Witnesses),
-    /// This goes wrong.
-    Unsafe(Property),
-    /// Some states have no leader within reach.
-    Trapped,
+    /// This goes wrong, by the break of this rule.
+    Unsafe(Property, &'static str),
+    /// Some states have no leader within reach, by the break of this rule.
+    Trapped(&'static str),
+}
+
+/// More than an acquisition may be delayed without a look at the Lease (R18).
+const LATE: Duration = Duration::from_secs(1);
+/// The time for which a lease is free before a process in auto mode takes it: a tick of any clock.
+const FALLBACK: Duration = Duration::from_secs(2);
+
+// === impl Timing ===
+
+impl Timing {
+    /// Two ticks of a fast clock for W and two of a slow one for H: equality, the limit of safety.
+    pub(super) const USUAL: Self = Self {
+        lease: 6,
+        belief: 4,
+        accept: 3,
+        renew: 2,
+        passed_over: 0,
+        preemptions: (0, 1),
+    };
 }
 
 // === impl Run ===
@@ -126,10 +196,29 @@ impl Run {
     /// True if it is of the rules as they ship, of our candidates, and of a server that keeps R2.
     pub(super) fn is_as_shipped(&self) -> bool {
         self.mutant.is_none()
-            && self.acquisition.is_none_or(AcquisitionSetup::is_as_shipped)
+            && (self.grace.is_none() || self.lock.is_some())
             && self.lax == Lax::Nothing
-            && self.fence != Fence::Term
+            && !matches!(self.fence, Fence::Term(_))
             && !self.must_be_caught()
+    }
+
+    /// True if its processes may acquire the lease themselves.
+    pub(super) fn acquires(&self) -> bool {
+        self.mode != ModelMode::Elected
+    }
+
+    /// The first name of the process of an index.
+    pub(super) fn name_of(&self, index: usize) -> usize {
+        if self.one_name { 0 } else { index }
+    }
+
+    /// The name that it bears in the life after one of this name.
+    pub(super) fn next_name(&self, index: usize, name: usize) -> usize {
+        let spare = NAMES.len() - 1;
+        match index {
+            0 if self.renames && name != spare => spare,
+            _ => self.name_of(index),
+        }
     }
 
     /// True if its electors behave alike, clocks apart.
@@ -139,10 +228,15 @@ impl Run {
 
     /// True if the check must find it unsafe or trapped.
     pub(super) fn must_be_caught(&self) -> bool {
-        matches!(
-            self.expectation,
-            Expectation::Unsafe(_) | Expectation::Trapped
-        )
+        !self.breaks().is_empty()
+    }
+
+    /// The rule that is broken in it, if any.
+    pub(super) fn breaks(&self) -> &'static str {
+        match self.expectation {
+            Expectation::Unsafe(_, rule) | Expectation::Trapped(rule) => rule,
+            Expectation::Safe(_) | Expectation::SafeAndLive(_) => "",
+        }
     }
 
     /// True if a stranger may write a record of term zero.
@@ -182,8 +276,8 @@ impl Run {
     /// a rule of form on their way, and to find that would prove less.
     pub(super) fn checks(&self, property: Property) -> bool {
         match self.expectation {
-            Expectation::Unsafe(expected) => property == expected,
-            Expectation::Trapped => false,
+            Expectation::Unsafe(expected, _) => property == expected,
+            Expectation::Trapped(_) => false,
             Expectation::Safe(_) | Expectation::SafeAndLive(_) => {
                 // A mutant that is safe and not a move of ours costs nothing but the rule of form.
                 property != Property::AllowedMove || self.mutant.is_none_or(Mutant::is_well_formed)
@@ -249,5 +343,48 @@ impl Run {
             request_timeout: Duration::from_secs(1),
             accept_window: self.accept_window(),
         }
+    }
+
+    /// The configuration of the production holder of this name.
+    pub(super) fn holder_config(&self, name: usize) -> HolderConfig {
+        // Under a lock the processes are electors, and the rest of them the built-in one.
+        let is_elector = self.lock.is_some_and(|lock| name < lock.electors);
+        let displaces = self.lock.is_some_and(|lock| lock.displaces);
+        let acquisition = |strategy| Acquisition {
+            strategy,
+            max_lease_duration: self.flag.unwrap_or(self.lease_duration()),
+            absent_lease_grace: self.grace.filter(|_| self.lock.is_none() || is_elector),
+            displaced: if is_elector && displaces {
+                Displaced::AllButElectors
+            } else {
+                Displaced::None
+            },
+        };
+        HolderConfig {
+            identity: if is_elector {
+                Identity::of_elector(NAMES[name], 0)
+            } else {
+                identity(NAMES[name])
+            },
+            timing: self.candidate_timing(),
+            mode: match self.mode {
+                ModelMode::Elected => HolderMode::Elected,
+                ModelMode::Plain => HolderMode::Plain(acquisition(None)),
+                ModelMode::Auto => HolderMode::Auto {
+                    fallback: FALLBACK,
+                    acquisition: acquisition(Some(StrategyName::oldest_emulation_version())),
+                },
+            },
+        }
+    }
+
+    /// The longest wait of a process after what it saw or sent; one that acquires counts on until it is late.
+    pub(super) fn longest_wait(&self) -> Duration {
+        let acquisition = match self.mode {
+            ModelMode::Elected => Duration::ZERO,
+            ModelMode::Plain => LATE + self.lease_duration(),
+            ModelMode::Auto => LATE + self.lease_duration() + FALLBACK,
+        };
+        acquisition.max(self.renew_deadline())
     }
 }

@@ -106,7 +106,7 @@ impl<S: TransitionSystem> Search<S> {
             parents: Vec::new(),
             prompt: Vec::new(),
             goals: Vec::new(),
-            witnesses: Witnesses::NONE,
+            witnesses: Witnesses::empty(),
         }
     }
 

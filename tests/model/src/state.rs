@@ -1,113 +1,39 @@
 //! The state of a system, and how it is kept small: shared parts, and keys of interned parts.
 
-use std::hash::Hash;
 use std::rc::Rc;
 
 use super::elector::ElectorProcess;
 use super::intern::Interner;
+use super::process::ModelProcess;
 use super::run::Run;
-use super::store::{Landed, LeaseStore, Property, Side};
+use super::store::LeaseStore;
 
-/// The whole system at one moment, with candidates of the kind `C`. Every clock reads [`NOW`](super::numbers::NOW).
+/// The whole system at one moment. Every clock reads [`NOW`](super::numbers::NOW).
 #[derive(Clone)]
-pub(super) struct SystemState<C> {
+pub(super) struct SystemState {
     /// Which of the run's clock mixes.
     pub(super) mix: usize,
     pub(super) store: Rc<LeaseStore>,
-    pub(super) candidates: Vec<Rc<C>>,
+    pub(super) candidates: Vec<Rc<ModelProcess>>,
     pub(super) electors: Vec<Rc<ElectorProcess>>,
 }
 
 /// All parts of states that were ever met.
-pub(super) struct Parts<C> {
+#[derive(Default)]
+pub(super) struct Parts {
     stores: Interner<LeaseStore>,
-    candidates: Interner<C>,
+    candidates: Interner<ModelProcess>,
     electors: Interner<ElectorProcess>,
 }
 
 /// The numbers of a state's parts: mix, store, three candidates, two electors.
 pub(super) type StateKey = [u32; 7];
 
-// === impl SystemState ===
-
-impl<C> SystemState<C> {
-    /// Lets every elector that does not lag see all that its watch has to deliver.
-    pub(super) fn settle_electors(&mut self, run: &Run) {
-        for elector in self.electors.iter_mut().skip(run.lagging) {
-            while elector.can_see() {
-                Rc::make_mut(elector).see(&self.store, run);
-            }
-        }
-    }
-
-    /// Tells every elector of a change of the Lease, each in its own time; the elector `but` has seen it already. A
-    /// write on what was replaced is dead (R2).
-    pub(super) fn deliver_lease(&mut self, run: &Run, but: Option<usize>) {
-        for (index, elector) in self.electors.iter_mut().enumerate() {
-            let elector = Rc::make_mut(elector);
-            let message = elector.message.take();
-            elector.message = message.filter(|write| self.store.may_accept(write, Side::Elector));
-            if but != Some(index) {
-                elector.deliver(self.store.lease.clone(), run);
-            }
-        }
-    }
-
-    /// Tells every elector of a change of a candidate's object. The candidate's own delay covers that this may take its
-    /// time.
-    pub(super) fn deliver_object(&mut self, index: usize, run: &Run) {
-        for elector in &mut self.electors {
-            if elector.knows_candidates() {
-                let object = self.store.objects[index].as_ref();
-                Rc::make_mut(elector).see_object(index, object, run);
-            }
-        }
-    }
-
-    /// A POST that was sent lands. Whether it created the Lease.
-    pub(super) fn land_post(&mut self) -> bool {
-        let store = Rc::make_mut(&mut self.store);
-        let created = store.post.take().map(|record| store.create(record));
-        created == Some(Landed::Applied)
-    }
-
-    /// The property that the state violates, of those that the run checks.
-    pub(super) fn violation(&self, run: &Run, believes: impl Fn(&C) -> bool) -> Option<Property> {
-        let believers = self.candidates.iter().filter(|it| believes(it)).count();
-        let found = if believers > 1 {
-            Some(Property::OneBeliever)
-        } else {
-            self.store.broken
-        };
-        found.filter(|property| run.checks(*property))
-    }
-
-    /// True if a candidate leads that must stay within reach as a leader.
-    pub(super) fn is_goal(&self, run: &Run, leads: impl Fn(&C) -> bool) -> bool {
-        let goals = if run.best { 1 } else { self.candidates.len() };
-        self.candidates[..goals].iter().any(|it| leads(it))
-    }
-
-    /// The state in one line, with the names of the candidates that believe.
-    pub(super) fn describe(&self, believers: &[String]) -> String {
-        format!("{}; believing: {believers:?}", self.store.describe())
-    }
-}
-
 // === impl Parts ===
 
-impl<C: Eq + Hash> Parts<C> {
-    /// No parts yet.
-    pub(super) fn new() -> Self {
-        Self {
-            stores: Interner::new(),
-            candidates: Interner::new(),
-            electors: Interner::new(),
-        }
-    }
-
+impl Parts {
     /// The key of a state; `alike`: which of two electors is which makes no difference.
-    pub(super) fn key(&mut self, state: &SystemState<C>, alike: bool) -> StateKey {
+    pub(super) fn key(&mut self, state: &SystemState, alike: bool) -> StateKey {
         let mut key = [0; 7];
         key[0] = u32::try_from(state.mix).unwrap_or(u32::MAX);
         key[1] = self.stores.index(&state.store);
@@ -124,18 +50,17 @@ impl<C: Eq + Hash> Parts<C> {
     }
 
     /// The state of a key.
-    pub(super) fn state(&self, key: StateKey, run: &Run) -> SystemState<C> {
+    pub(super) fn state(&self, key: StateKey, run: &Run) -> SystemState {
         let [mix, store, candidates @ .., first, second] = key;
+        let candidates = candidates[..run.candidates].iter();
+        let electors = [first, second];
         SystemState {
             mix: mix as usize,
             store: self.stores.part(store),
-            candidates: candidates[..run.candidates]
+            candidates: candidates.map(|part| self.candidates.part(*part)).collect(),
+            electors: electors[..run.electors]
                 .iter()
-                .map(|candidate| self.candidates.part(*candidate))
-                .collect(),
-            electors: [first, second][..run.electors]
-                .iter()
-                .map(|elector| self.electors.part(*elector))
+                .map(|part| self.electors.part(*part))
                 .collect(),
         }
     }

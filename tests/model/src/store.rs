@@ -27,8 +27,8 @@ pub(super) struct LeaseStore {
     pub(super) interference: Interference,
     /// The candidates that ever acked, one bit each.
     pub(super) acked: u8,
-    /// The highest token so far, where the run keeps it.
-    pub(super) highest: Highest,
+    /// The tokens so far, as the run compares them.
+    pub(super) fence: Fence,
     /// When renewTime changed last, where the run keeps it.
     pub(super) written: Option<Instant>,
     /// The last revision of the Lease that was deleted, where a PUT may bring it back.
@@ -56,25 +56,14 @@ pub(super) struct Interference {
     pub(super) object_deletions: u8,
 }
 
-/// The number held against its predecessors as a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The number held against its predecessors as a token, and the highest so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fence {
     /// The revision that the accept replaced. Every earlier token is such a revision too, so it is below.
     Base,
     /// The same, and every token is compared with the highest before it.
-    Token,
-    /// The term, compared in the same way.
-    Term,
-}
-
-/// The highest token so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Highest {
-    /// It is not kept.
-    Unkept,
-    /// Tokens are revisions.
     Token(Option<Token>),
-    /// Tokens are terms.
+    /// The term, compared in the same way.
     Term(Option<Term>),
 }
 
@@ -153,26 +142,26 @@ impl fmt::Display for Property {
     }
 }
 
+// === impl Interference ===
+
+impl Interference {
+    /// Strangers keep away.
+    pub(super) const NONE: Self = Self {
+        deletions: 0,
+        creations: 0,
+        blanks: 0,
+        wipes: 0,
+        object_deletions: 0,
+    };
+}
+
 // === impl Fence ===
 
 impl Fence {
-    /// Where counting begins.
-    pub(super) fn highest(self) -> Highest {
-        match self {
-            Self::Base => Highest::Unkept,
-            Self::Token => Highest::Token(None),
-            Self::Term => Highest::Term(None),
-        }
-    }
-}
-
-// === impl Highest ===
-
-impl Highest {
     /// Takes in the token of an accept; false where it is not higher than every one before it.
     fn raise(&mut self, accepted: &LeaseRecord) -> bool {
         match self {
-            Self::Unkept => true,
+            Self::Base => true,
             Self::Token(highest) => {
                 let before = std::mem::replace(highest, accepted.token);
                 before < accepted.token
@@ -185,10 +174,10 @@ impl Highest {
     }
 }
 
-impl Renumber for Highest {
+impl Renumber for Fence {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         match self {
-            Self::Unkept => {}
+            Self::Base => {}
             Self::Token(token) => token.renumber(by),
             Self::Term(term) => term.renumber(by),
         }
@@ -242,7 +231,7 @@ impl LeaseStore {
         match audit(&before.record, after, actor) {
             Ok(Move::Accept | Move::AcquireUnheld | Move::AcquireExpired) => {
                 let is_base = after.token == Some(Token(before.version));
-                if !is_base || !self.highest.raise(after) {
+                if !is_base || !self.fence.raise(after) {
                     self.note(Property::TokenGrows);
                 }
             }
@@ -376,11 +365,16 @@ impl Renumber for LeaseStore {
         self.lease.renumber(by);
         self.objects.renumber(by);
         self.post.renumber(by);
-        self.highest.renumber(by);
+        self.fence.renumber(by);
         if let Some((_, version)) = &mut self.gone {
             version.renumber(by);
         }
     }
+}
+
+/// The identity of a name, which is not empty.
+pub(super) fn identity(name: &str) -> Identity {
+    Identity::new(name).unwrap_or_else(|| unreachable!("names are not empty"))
 }
 
 /// True if a record names the candidate of this index.

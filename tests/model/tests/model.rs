@@ -78,7 +78,6 @@ fn main() -> ExitCode {
         "test result: {word}. {} passed; {failed} failed",
         reports.len() - failed
     );
-    // A page that leaves out what failed would promise too much.
     if args.record
         && let Err(error) = record(&reports, &args)
     {
@@ -93,15 +92,12 @@ fn main() -> ExitCode {
 
 /// The runs that the arguments ask for.
 fn chosen(args: &ModelArgs) -> Vec<Run> {
-    let named = |run: &Run| {
-        let by_part = !args.exact && (args.full || !run.is_full_only());
-        args.names
-            .iter()
-            .any(|name| run.id() == name || (by_part && run.id().contains(name.as_str())))
-    };
-    let asked_for = |run: &Run| match args.names.is_empty() {
-        true => args.full || !run.is_full_only(),
-        false => named(run),
+    let asked_for = |run: &Run| {
+        let usual = args.full || !run.is_full_only();
+        let named = |name: &String| {
+            run.id() == name || (usual && !args.exact && run.id().contains(name.as_str()))
+        };
+        (usual && args.names.is_empty()) || args.names.iter().any(named)
     };
     let grown = |run: Run| if args.full { run.in_full() } else { run };
     runs().into_iter().filter(asked_for).map(grown).collect()
@@ -153,16 +149,14 @@ fn record(reports: &[SearchReport], args: &ModelArgs) -> io::Result<()> {
         "cargo xtask model --record"
     };
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| "tests/model".into());
-    let folder = PathBuf::from(package).join("../../docs/proofs");
-    let path = folder.join("model.md");
-    if args.names.is_empty() {
-        fs::create_dir_all(&folder)?;
-        return fs::write(path, page(reports, command));
-    }
+    let path = PathBuf::from(package).join("../../docs/proofs/model.md");
     if reports.iter().any(|report| report.failure.is_some()) {
         return Err(io::Error::other(
             "a row of a world that failed would promise too much",
         ));
+    }
+    if args.names.is_empty() {
+        return fs::write(path, page(reports, command));
     }
     let before = fs::read_to_string(&path)?;
     fs::write(path, page_with(&before, reports, &runs()))

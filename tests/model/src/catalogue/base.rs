@@ -1,17 +1,16 @@
-//! The common part of the runs: the world that they vary, the interference of strangers, and expectations.
+//! The worlds that the table varies, and the words of its rows.
 
-use super::super::clocks::WORST;
-use super::super::mutant::Mutant;
-use super::super::run::{Expectation, Full, Run, Start};
-use super::super::store::{Fence, Interference, Lax, Property};
-use super::super::timing::Timing;
+use std::time::Duration;
+
+use super::super::clocks::{PEERS_APART, UNLIKE, WORST};
+use super::super::run::{Expectation, Full, ModelLock, ModelMode, Run, Start, Timing};
+use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses;
 
-/// The world that runs vary: two candidates that count as alive, one elector, the worst clocks.
+/// Two candidates that count as alive, one elector, the worst clocks.
 pub(super) const BASE: Run = Run {
     id: "",
     about: "",
-    breaks: None,
     mixes: WORST,
     timing: Timing::USUAL,
     candidates: 2,
@@ -26,27 +25,32 @@ pub(super) const BASE: Run = Run {
     orphans: 1,
     lost_replies: true,
     start: Start::Released,
-    interference: NO_INTERFERENCE,
+    interference: Interference::NONE,
     refused_candidate: None,
     one_name: false,
     announced: false,
     fence: Fence::Base,
     lax: Lax::Nothing,
     mutant: None,
-    acquisition: None,
+    mode: ModelMode::Elected,
+    flag: None,
+    grace: None,
+    renames: false,
+    pinged: false,
+    electors_write: true,
+    ranked: true,
+    lock: None,
     best: false,
     full: Full::Same,
-    expectation: Expectation::Safe(Witnesses::NONE),
+    expectation: Expectation::Safe(Witnesses::empty()),
 };
-
-/// The same with messages that are less unruly, which makes room for other things.
+/// Messages are less unruly, which makes room for other things.
 pub(super) const ORDERLY: Run = Run {
     orphans: 0,
     lost_replies: false,
     ..BASE
 };
-
-/// The same with candidates that are pinged.
+/// Candidates are pinged.
 pub(super) const PINGED: Run = Run {
     pings: true,
     timing: Timing {
@@ -55,6 +59,48 @@ pub(super) const PINGED: Run = Run {
     },
     ..ORDERLY
 };
+/// Hand-overs are held back where they fail, and where they are many (R23).
+pub(super) const HELD_BACK: Run = Run {
+    timing: Timing {
+        preemptions: (3, 1),
+        ..PINGED.timing
+    },
+    ..PINGED
+};
+/// Three candidates. Where all ack at once, the last of them comes to lead only where the others do not accept in time
+/// or are not known.
+pub(super) const THREE: Run = Run {
+    candidates: 3,
+    timing: Timing {
+        passed_over: 6,
+        ..Timing::USUAL
+    },
+    ..ORDERLY
+};
+/// Two processes in plain mode: the one that waits has the faster clock.
+pub(super) const PLAIN: Run = Run {
+    mixes: UNLIKE,
+    electors: 0,
+    lagging: 0,
+    mode: ModelMode::Plain,
+    ranked: false,
+    ..ORDERLY
+};
+/// Two candidates in auto mode, and an elector.
+pub(super) const AUTO: Run = Run {
+    electors: 1,
+    mode: ModelMode::Auto,
+    ..PLAIN
+};
+
+/// An elector, and the elector that is built in, whose lock it takes.
+pub(super) const LOCK: Run = Run {
+    mixes: PEERS_APART,
+    releases: true,
+    grace: Some(Duration::ZERO),
+    lock: Some(BUILTIN),
+    ..PLAIN
+};
 
 /// A holder renews as often as it likes, also twice in a tick.
 pub(super) const RENEWS_AT_WILL: Timing = Timing {
@@ -62,79 +108,74 @@ pub(super) const RENEWS_AT_WILL: Timing = Timing {
     ..Timing::USUAL
 };
 
-/// Strangers keep away.
-pub(super) const NO_INTERFERENCE: Interference = Interference {
-    deletions: 0,
-    creations: 0,
-    blanks: 0,
-    wipes: 0,
-    object_deletions: 0,
-};
 /// A stranger deletes the Lease.
 pub(super) const DELETED: Interference = Interference {
     deletions: 1,
-    ..NO_INTERFERENCE
+    ..Interference::NONE
 };
 /// A stranger deletes it twice.
 pub(super) const DELETED_TWICE: Interference = Interference {
     deletions: 2,
-    ..NO_INTERFERENCE
+    ..Interference::NONE
 };
 /// A stranger makes the Lease look newborn.
 pub(super) const BLANKED: Interference = Interference {
     blanks: 1,
-    ..NO_INTERFERENCE
+    ..Interference::NONE
 };
 /// The same twice.
 pub(super) const BLANKED_TWICE: Interference = Interference {
     blanks: 2,
-    ..NO_INTERFERENCE
+    ..Interference::NONE
 };
 /// A stranger releases another client's term, as client-go would after a pause.
 pub(super) const WIPED: Interference = Interference {
     wipes: 1,
-    ..NO_INTERFERENCE
+    ..Interference::NONE
+};
+/// A candidate's object is deleted, and only the electors notice.
+pub(super) const UNKNOWN: Interference = Interference {
+    object_deletions: 1,
+    ..Interference::NONE
+};
+
+/// The lock of the elector that is built in, which an elector takes.
+pub(super) const BUILTIN: ModelLock = ModelLock {
+    electors: 1,
+    displaces: true,
+    quiet: Duration::from_secs(Timing::USUAL.lease),
+};
+/// The lock of our own electors.
+pub(super) const OWN: ModelLock = ModelLock {
+    electors: 2,
+    displaces: false,
+    quiet: Duration::ZERO,
 };
 
 /// A candidate leads, a crash is taken over, and a better candidate comes to lead.
 pub(super) const LED: Witnesses = Witnesses::LEADS
-    .and(Witnesses::TAKES_OVER)
-    .and(Witnesses::YIELDS);
+    .union(Witnesses::TAKES_OVER)
+    .union(Witnesses::YIELDS);
 /// The same, and the better one is written by the one before.
-pub(super) const HANDED_OVER: Witnesses = LED.and(Witnesses::HANDS_OVER);
+pub(super) const HANDED_OVER: Witnesses = LED.union(Witnesses::HANDS_OVER);
+/// A process acquires an expired lease, and one that was released.
+pub(super) const TAKEN: Witnesses = Witnesses::LEADS
+    .union(Witnesses::TAKES_EXPIRED)
+    .union(Witnesses::TAKES_RELEASED);
+/// The same where there is no Lease at first, and an unheld one that nothing proves free.
+pub(super) const TAKEN_NEW: Witnesses = Witnesses::LEADS
+    .union(Witnesses::TAKES_EXPIRED)
+    .union(Witnesses::TAKES_UNPROVEN);
+/// A grant is accepted beside an acquisition.
+pub(super) const BESIDE: Witnesses = Witnesses::LEADS
+    .union(Witnesses::TAKES_EXPIRED)
+    .union(Witnesses::BESIDE);
 
-/// A world that is safe.
-pub(super) const fn safe(id: &'static str, about: &'static str, base: Run) -> Run {
-    Run {
-        id,
-        about,
-        expectation: Expectation::Safe(HANDED_OVER),
-        ..base
-    }
-}
-
-/// The same, with these witnesses.
-pub(super) fn met(witnesses: Witnesses, run: Run) -> Run {
-    Run {
-        expectation: Expectation::Safe(witnesses),
-        ..run
-    }
-}
-
-/// A world that a mutant breaks: two believers, unless said otherwise.
-pub(super) const fn broken(
-    id: &'static str,
-    rule: &'static str,
-    about: &'static str,
-    mutant: Mutant,
-    base: Run,
-) -> Run {
-    Run {
-        id,
-        about,
-        breaks: Some(rule),
-        mutant: Some(mutant),
-        expectation: Expectation::Unsafe(Property::OneBeliever),
-        ..base
+/// H in ticks of a slow clock, W in ticks of a fast one.
+pub(super) const fn ticks(belief: u64, lease: u64) -> Timing {
+    Timing {
+        lease: lease * 3,
+        belief: belief * 2,
+        ..Timing::USUAL
     }
 }

@@ -5,23 +5,23 @@ use elector_protocol::registration::{
 };
 use elector_protocol::{CandidateRecord, ResourceVersion, Uid};
 
-use super::super::mutant::Mutant;
-use super::super::numbers::{BUCKET, FRESH, NOW, timestamp};
-use super::super::run::Run;
-use super::super::store::{Landed, LeaseStore};
-use super::candidate::CandidateProcess;
+use super::mutant::Mutant;
+use super::numbers::{BUCKET, FRESH, NOW, timestamp};
+use super::process::ModelProcess;
+use super::run::Run;
+use super::store::{Landed, LeaseStore};
 
-// === impl CandidateProcess ===
+// === impl ModelProcess ===
 
-impl CandidateProcess {
+impl ModelProcess {
     /// True if there is something to write into its own object.
-    pub(in super::super) fn is_pinged(&self, store: &LeaseStore) -> bool {
+    pub(super) fn is_pinged(&self, store: &LeaseStore) -> bool {
         let object = store.objects[self.name].as_ref();
         object.is_none_or(CandidateRecord::is_pinged) || !self.registration.is_registered()
     }
 
     /// Looks at its own object, and registers or acks where that is due.
-    pub(in super::super) fn ack(&mut self, store: &mut LeaseStore, run: &Run) {
+    pub(super) fn ack(&mut self, store: &mut LeaseStore, run: &Run) {
         let index = self.name;
         let may_lead = self.believes(run) || self.message.is_some() || self.reading;
         if run.mutant.is_some_and(Mutant::is_unanimous) && may_lead {
@@ -73,7 +73,7 @@ impl CandidateProcess {
     }
 
     /// The news from the watch of its own object.
-    pub(in super::super) fn seen(&self, store: &LeaseStore) -> CandidateEvent {
+    pub(super) fn seen(&self, store: &LeaseStore) -> CandidateEvent {
         match object_of(store, self.name) {
             Some(seen) => CandidateEvent::Seen(seen),
             None => CandidateEvent::Absent,

@@ -1,0 +1,178 @@
+//! The variation of a process for a mutant: its news differ from the truth, or it believes by rules of its own.
+
+use std::time::Duration;
+
+use elector_protocol::elector::NewsSource;
+use elector_protocol::holder::{Holder, WriteKind};
+use elector_protocol::{
+    Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Moment, Renumber, Renumbering,
+    ResourceVersion, Token,
+};
+
+use super::clocks::TICK_SECONDS;
+use super::mutant::Mutant;
+use super::numbers::{FRESH, MOMENT, NOW, timestamp};
+use super::run::Run;
+use super::store::{LeaseStore, identity};
+
+/// The memory of a process for the sake of a mutant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct ProcessVariation {
+    /// It believes for H from here, whatever else it knows.
+    pub(super) counted_from: Option<Instant>,
+    /// When it sent a POST that names it.
+    posted: Option<Instant>,
+    /// It leads until an event ends that.
+    pub(super) clings: bool,
+    /// Its renewals carry the short duration from now on.
+    pub(super) short: bool,
+    /// When it sent the first of these.
+    shortened: Option<Instant>,
+    /// When it sent its newest renewal with the long duration.
+    sent: Option<Instant>,
+    /// When it sent the renewal that landed, that it gave up, and whose reply may come yet.
+    pub(super) late_reply: Option<Instant>,
+}
+
+/// Longer ago than any wait.
+const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
+/// H of a holder that writes the short duration: one tick of a slow clock, as that is one of a fast one.
+const SHORT_BELIEF: Duration = Duration::from_secs(2);
+
+// === impl Mutant ===
+
+impl Mutant {
+    /// When a process says that it saw a revision, what it says it saw, and by which source. `first`: it knew nothing
+    /// before. Most of these are about the stop-watch of one that acquires; electors have a variation of their own.
+    pub(super) fn alter_sight(
+        self,
+        snapshot: &mut LeaseSnapshot,
+        source: &mut NewsSource,
+        first: bool,
+        store: &LeaseStore,
+        run: &Run,
+    ) -> Moment {
+        let record = &mut snapshot.record;
+        let unheld = record.holder.is_none();
+        let mut monotonic = NOW;
+        match self {
+            Self::TrustTheName => (record.token, record.token_term) = (None, None),
+            _ if !run.acquires() => {}
+            Self::ExpireByRenewTime(ahead) => {
+                monotonic = before(store.written.unwrap_or(NOW), Duration::from_secs(ahead));
+            }
+            Self::FallbackInstead => {
+                monotonic = before(NOW, record.duration().unwrap_or_default());
+            }
+            Self::RestartExpires if first => monotonic = LONG_AGO,
+            Self::TrustAnyRelease if unheld => (record.token, record.token_term) = (None, None),
+            Self::SpanTheGap => *source = NewsSource::Watch,
+            Self::AddOverTheGap if first && unheld => *source = NewsSource::Watch,
+            _ => {}
+        }
+        Moment {
+            monotonic,
+            ..MOMENT
+        }
+    }
+}
+
+// === impl ProcessVariation ===
+
+impl ProcessVariation {
+    /// True if a belief is there in spite of the holder.
+    pub(super) fn believes(&self, run: &Run) -> bool {
+        let lasts = |from: Instant| NOW < from.after(run.renew_deadline());
+        self.clings || self.counted_from.is_some_and(lasts)
+    }
+
+    /// True if the belief of a holder stands.
+    pub(super) fn allows(&self, holder: &Holder, run: &Run) -> bool {
+        let (Some(first), Some(belief)) = (self.shortened, holder.belief()) else {
+            return true;
+        };
+        let proven = before(belief.deadline, run.renew_deadline());
+        NOW < first.max(proven).after(SHORT_BELIEF)
+    }
+
+    /// The mutant that counts belief from the reply to a write of this kind; a POST has none.
+    pub(super) fn occasion(replied: Option<&WriteKind>) -> Option<Mutant> {
+        match replied {
+            None => Some(Mutant::AcquireByPost),
+            Some(WriteKind::Accept | WriteKind::Acquire | WriteKind::Renew) => {
+                Some(Mutant::CountFromReply)
+            }
+            Some(WriteKind::Release | WriteKind::HandOff(_)) => None,
+        }
+    }
+
+    /// Counts belief from now, if the mutant is there that does so on this occasion and the Lease is its own, as far as
+    /// it knows.
+    pub(super) fn count_belief(&mut self, mine: bool, occasion: Option<Mutant>, run: &Run) {
+        if !mine {
+            self.counted_from = None;
+        } else if occasion.is_some() && occasion == run.mutant {
+            self.counted_from = self.posted.or(Some(NOW));
+        }
+    }
+
+    /// The alteration of a POST before it is sent.
+    pub(super) fn post(&mut self, born: LeaseRecord, by: &str, run: &Run) -> LeaseRecord {
+        if run.mutant != Some(Mutant::AcquireByPost) {
+            return born;
+        }
+        self.posted = Some(NOW);
+        let token = Token(ResourceVersion(0));
+        born.acquired(identity(by), run.lease_duration(), token, timestamp(FRESH))
+    }
+
+    /// The alteration of a write before it is sent.
+    pub(super) fn send(&mut self, kind: &WriteKind, write: &mut LeaseWrite, run: &Run) {
+        if *kind != WriteKind::Renew {
+            return;
+        }
+        if run.mutant == Some(Mutant::ShortenAndClamp) && !self.short {
+            self.sent = Some(NOW);
+        }
+        if self.short {
+            write.record.duration_seconds = Some(TICK_SECONDS);
+            if run.mutant != Some(Mutant::Shorten) {
+                self.shortened = self.shortened.or(Some(NOW));
+            }
+        }
+    }
+
+    /// A renewal that landed is given up; its reply is on its way.
+    pub(super) fn give_up(&mut self, landed: &LeaseRecord) {
+        if landed.duration_seconds != Some(TICK_SECONDS) {
+            self.late_reply = self.sent;
+        }
+    }
+
+    /// The work has ended. No reply counts for a holder that has stopped.
+    pub(super) fn end_work(&mut self, clings: bool) {
+        self.clings = clings;
+        (self.counted_from, self.late_reply) = (None, None);
+    }
+
+    /// Forgets what makes no difference any more.
+    pub(super) fn settle(&mut self, run: &Run) {
+        if !self.believes(run) {
+            self.counted_from = None;
+        }
+    }
+}
+
+impl Renumber for ProcessVariation {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.counted_from.renumber(by);
+        self.posted.renumber(by);
+        self.shortened.renumber(by);
+        self.sent.renumber(by);
+        self.late_reply.renumber(by);
+    }
+}
+
+fn before(instant: Instant, by: Duration) -> Instant {
+    Instant::from_epoch(instant.since_epoch().saturating_sub(by))
+}

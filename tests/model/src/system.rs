@@ -1,0 +1,247 @@
+//! The system of a run, as it is searched: one Lease, processes that may come to lead, electors, and clocks.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use elector_protocol::elector::{Effect, Settings};
+use elector_protocol::holder::HolderConfig;
+use elector_protocol::{
+    CandidateRecord, CandidateSpec, LeaseRecord, ResourceVersion, StrategyName, Timestamp, Uid,
+};
+
+use super::canonical::Canonical;
+use super::clocks::Time;
+use super::elector::ElectorProcess;
+use super::intern::{QuickMap, address};
+use super::mutant::Mutant;
+use super::numbers::{BUCKET, NOW, timestamp};
+use super::process::ModelProcess;
+use super::run::{Run, Start};
+use super::search::{Successor, TransitionSystem};
+use super::state::{Parts, StateKey, SystemState};
+use super::store::{LeaseStore, NAMES, Property, identity};
+use super::transition::ModelTransition;
+
+/// A system, ready to be searched.
+pub(super) struct ModelSystem {
+    pub(super) run: Run,
+    pub(super) canonical: Canonical,
+    /// By the name.
+    pub(super) configs: [Arc<HolderConfig>; NAMES.len()],
+    settings: Settings,
+    parts: Parts,
+    /// The effects of the electors that have been met, by address: an interned part is kept for ever.
+    effects: RefCell<QuickMap<usize, Rc<Vec<Effect>>>>,
+    /// The processes whose step would do something, in the same way.
+    due: RefCell<QuickMap<usize, bool>>,
+}
+
+// === impl ModelSystem ===
+
+impl ModelSystem {
+    /// The system of a run.
+    pub(super) fn new(run: Run) -> Self {
+        let timing = run.elector_timing();
+        Self {
+            canonical: Canonical::new(run, timing.clone()),
+            configs: std::array::from_fn(|name| Arc::new(run.holder_config(name))),
+            settings: Settings {
+                timing,
+                ..Settings::default()
+            },
+            parts: Parts::default(),
+            effects: RefCell::default(),
+            due: RefCell::default(),
+            run,
+        }
+    }
+
+    /// The effects of an elector's step. Most electors are met many times.
+    pub(super) fn effects(
+        &self,
+        elector: &Rc<ElectorProcess>,
+        store: &LeaseStore,
+    ) -> Rc<Vec<Effect>> {
+        let effects = || Rc::new(elector.effects(store, &self.settings, &self.run));
+        // A mutant may look at more than the elector's own memory.
+        if self.run.mutant.is_some() {
+            return effects();
+        }
+        let mut known = self.effects.borrow_mut();
+        Rc::clone(known.entry(address(elector)).or_insert_with(effects))
+    }
+
+    /// True if a process's step would do something.
+    pub(super) fn is_due(&self, process: &Rc<ModelProcess>) -> bool {
+        let mut known = self.due.borrow_mut();
+        *known
+            .entry(address(process))
+            .or_insert_with(|| process.is_due())
+    }
+
+    /// The state at the start, with the clocks of a mix.
+    fn start(&self, mix: usize) -> SystemState {
+        let run = &self.run;
+        let process = |index| {
+            let name = run.name_of(index);
+            Rc::new(ModelProcess::new(name, Arc::clone(&self.configs[name])))
+        };
+        let mut state = SystemState {
+            mix,
+            store: Rc::new(run.store()),
+            candidates: (0..run.candidates).map(process).collect(),
+            electors: (0..run.electors)
+                .map(|_| Rc::new(ElectorProcess::new(None)))
+                .collect(),
+        };
+        self.canonical.apply(&mut state, None, Time::Stands);
+        state
+    }
+
+    /// True if any elector may act that holds a lock: those have authority, and the others are the built-in one.
+    fn has_authority(&self, state: &SystemState) -> bool {
+        let run = &self.run;
+        run.lock.is_some_and(|lock| {
+            let mut electors = state.candidates[..lock.electors].iter();
+            electors.any(|elector| elector.has_authority(lock, run))
+        })
+    }
+}
+
+impl TransitionSystem for ModelSystem {
+    type State = SystemState;
+    type Key = StateKey;
+    type Transition = ModelTransition;
+    type Violation = Property;
+
+    fn initial(&self) -> Vec<SystemState> {
+        let mixes = 0..self.run.mixes.len();
+        mixes.map(|mix| self.start(mix)).collect()
+    }
+
+    fn successors(&self, state: &SystemState) -> Vec<Successor<Self>> {
+        let successor = |by: ModelTransition| {
+            let time = by.time();
+            let mut next = state.clone();
+            let witnesses = next.apply(&by, self);
+            self.canonical.apply(&mut next, Some(state), time);
+            if time.passes() {
+                next.catch_up(&self.run);
+                self.canonical.apply(&mut next, None, Time::Stands);
+            }
+            Successor {
+                kind: by.kind(),
+                by,
+                witnesses,
+                state: next,
+            }
+        };
+        self.possible(state).into_iter().map(successor).collect()
+    }
+
+    fn key(&mut self, state: &SystemState) -> StateKey {
+        let [first, second] = self.run.mixes[state.mix].electors;
+        let alike = first == second && self.run.has_like_electors();
+        self.parts.key(state, alike)
+    }
+
+    fn state(&self, key: StateKey) -> SystemState {
+        self.parts.state(key, &self.run)
+    }
+
+    fn violation(&self, state: &SystemState) -> Option<Property> {
+        let run = &self.run;
+        let believes = |process: &&Rc<ModelProcess>| process.believes(run);
+        let two = match run.lock {
+            // Two electors may hold their lock, and beside the built-in one none may act.
+            Some(lock) => {
+                let mut builtin = state.candidates[lock.electors..].iter();
+                builtin.any(|process| process.believes(run)) && self.has_authority(state)
+            }
+            None => state.candidates.iter().filter(believes).count() > 1,
+        };
+        let found = if two {
+            Some(Property::OneBeliever)
+        } else {
+            state.store.broken
+        };
+        found.filter(|property| run.checks(*property))
+    }
+
+    fn is_goal(&self, state: &SystemState) -> bool {
+        if self.run.lock.is_some() {
+            return self.has_authority(state);
+        }
+        let goals = if self.run.best {
+            1
+        } else {
+            self.run.candidates
+        };
+        let mut goals = state.candidates[..goals].iter();
+        goals.any(|process| process.believes(&self.run))
+    }
+
+    fn describe(&self, state: &SystemState) -> String {
+        let processes = state.candidates.iter();
+        let believers = processes.filter(|process| process.believes(&self.run));
+        let believers: Vec<_> = believers.map(|process| NAMES[process.name]).collect();
+        format!("{}; believing: {believers:?}", state.store.describe())
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    /// The server as it stands at the start.
+    fn store(&self) -> LeaseStore {
+        // Without an elector the objects are of no use.
+        let objects = match self.electors {
+            0 => 0,
+            _ => self.name_of(self.candidates - 1) + 1,
+        };
+        let mut store = LeaseStore {
+            revision: ResourceVersion(1),
+            lease: None,
+            objects: (0..objects).map(|name| Some(self.candidate(name))).collect(),
+            post: None,
+            created: 0,
+            interference: self.interference,
+            acked: if self.pings { 0 } else { u8::MAX },
+            fence: self.fence,
+            written: matches!(self.mutant, Some(Mutant::ExpireByRenewTime(_))).then_some(NOW),
+            gone: None,
+            lax: self.lax,
+            watched: Property::ALL
+                .into_iter()
+                .filter(|property| self.checks(*property))
+                .fold(0, |bits, property| bits | property.bit()),
+            broken: None,
+        };
+        if self.start == Start::Released {
+            let born = LeaseRecord::born(Some(StrategyName::oldest_emulation_version()));
+            store.create(born.released(timestamp(0)));
+        }
+        store
+    }
+
+    /// The object of a candidate as it stands at the start. The lower the index, the better the candidate.
+    pub(super) fn candidate(&self, index: usize) -> CandidateRecord {
+        let emulation = format!("1.{}.0", if self.ranked { index } else { 0 });
+        let spec =
+            CandidateSpec::parse("1.9.0", &emulation, StrategyName::OLDEST_EMULATION_VERSION);
+        let bucket = BUCKET * i64::try_from(index).unwrap_or(0);
+        CandidateRecord {
+            name: identity(NAMES[index]),
+            uid: Uid::new(NAMES[index]),
+            version: ResourceVersion((bucket + BUCKET).unsigned_abs()),
+            created: Timestamp::MIN,
+            ping: None,
+            renew: Some(timestamp(bucket)),
+            marked: true,
+            announced: self.announced.then(|| self.lease_duration()),
+            deleting: false,
+            spec: spec.into(),
+        }
+    }
+}
