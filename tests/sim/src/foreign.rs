@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, Term};
 use elector_runtime::Clock as _;
-use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 use tokio::time::{Instant, sleep};
 
@@ -16,6 +15,7 @@ use crate::idle_candidate::IdleCandidate;
 use crate::names::{NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::simulation::Simulation;
+use crate::tamper::edit;
 
 /// A client that comes and goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,15 +84,14 @@ impl Simulation {
         let (client, clock) = (transport.client(), transport.clock.clone());
         let key = LeaseKey::new(NAMESPACE, lease_name(lease));
         let api = self.candidate_api();
+        let leases = Api::<Lease>::default_namespaced_with(client.clone(), &());
+        let candidates = Api::<LeaseCandidate>::default_namespaced_with(client, &api);
         match which {
             ForeignClient::Plain => {
-                let Some(identity) = Identity::new(name) else {
-                    return;
-                };
                 let plain = PlainClient {
-                    leases: leases(&client),
+                    leases,
                     key,
-                    identity,
+                    identity: Identity::new(name).expect("a name that is not empty"),
                     clock,
                     seen: None,
                 };
@@ -100,8 +99,8 @@ impl Simulation {
             }
             ForeignClient::Builtin => {
                 let builtin = BuiltinElector {
-                    leases: leases(&client),
-                    candidates: candidates(&client, api),
+                    leases,
+                    candidates,
                     key,
                     clock,
                 };
@@ -109,7 +108,7 @@ impl Simulation {
             }
             ForeignClient::Idle(keeps) => {
                 let idle = IdleCandidate {
-                    candidates: candidates(&client, api),
+                    candidates,
                     api,
                     key,
                     clock,
@@ -121,12 +120,13 @@ impl Simulation {
     }
 }
 
-fn leases(client: &Client) -> Api<Lease> {
-    Api::default_namespaced_with(client.clone(), &())
-}
-
-fn candidates(client: &Client, api: CandidateApi) -> Api<LeaseCandidate> {
-    Api::default_namespaced_with(client.clone(), &api)
+/// Creates a Lease, or replaces the one that was found. A conflict is found out at the next turn.
+async fn write(leases: &Api<Lease>, lease: &Lease) {
+    let params = PostParams::default();
+    let _ = match lease.metadata.resource_version {
+        Some(_) => leases.replace(&lease.key().name, &params, lease).await,
+        None => leases.create(&params, lease).await,
+    };
 }
 
 // === impl PlainClient ===
@@ -139,14 +139,15 @@ impl PlainClient {
             sleep(PERIOD).await;
         }
         // As ReleaseOnCancel has it: the annotations stay.
-        if let Ok(Some(mut lease)) = self.leases.get_opt(&self.key.name).await
-            && lease.spec.holder_identity.as_deref() == Some(self.identity.as_str())
-        {
-            lease.spec.holder_identity = Some(String::new());
-            lease.spec.lease_duration_seconds = Some(1);
-            lease.spec.renew_time = Some(self.clock.wall());
-            self.write(&lease).await;
-        }
+        edit(&self.leases, &self.key.name, |lease| {
+            let spec = &mut lease.spec;
+            let mine = spec.holder_identity.as_deref() == Some(self.identity.as_str());
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+            spec.renew_time = Some(self.clock.wall());
+            mine
+        })
+        .await;
     }
 
     async fn step(&mut self) {
@@ -154,17 +155,8 @@ impl PlainClient {
             return;
         };
         let now = self.clock.wall();
-        let Some(mut lease) = found else {
-            let mut lease = Lease::named(&self.key);
-            lease.spec.holder_identity = Some(self.identity.to_string());
-            lease.spec.lease_duration_seconds = Some(DURATION);
-            lease.spec.acquire_time = Some(now);
-            lease.spec.renew_time = Some(now);
-            lease.spec.lease_transitions = Some(0);
-            // Another client may have come first.
-            let _ = self.leases.create(&PostParams::default(), &lease).await;
-            return;
-        };
+        let is_new = found.is_none();
+        let mut lease = found.unwrap_or_else(|| Lease::named(&self.key));
         let Ok(record) = lease.record() else {
             return;
         };
@@ -180,21 +172,14 @@ impl PlainClient {
         }
         if !mine {
             let Term(term) = record.term;
-            lease.spec.lease_transitions = Some(term.saturating_add(1));
+            let next = if is_new { 0 } else { term.saturating_add(1) };
+            lease.spec.lease_transitions = Some(next);
             lease.spec.acquire_time = Some(now);
         }
         lease.spec.holder_identity = Some(self.identity.to_string());
         lease.spec.lease_duration_seconds = Some(DURATION);
         lease.spec.renew_time = Some(now);
-        self.write(&lease).await;
-    }
-
-    async fn write(&self, lease: &Lease) {
-        // A conflict is found out at the next turn.
-        let _ = self
-            .leases
-            .replace(&self.key.name, &PostParams::default(), lease)
-            .await;
+        write(&self.leases, &lease).await;
     }
 }
 
@@ -230,7 +215,7 @@ impl BuiltinElector {
             return;
         };
         let now = self.clock.wall();
-        let mut lease = found.clone().unwrap_or_else(|| Lease::named(&self.key));
+        let mut lease = found.unwrap_or_else(|| Lease::named(&self.key));
         let spec = &mut lease.spec;
         let holder = spec.holder_identity.clone().unwrap_or_default();
         let micros = i64::from(spec.lease_duration_seconds.unwrap_or(0)) * 1_000_000;
@@ -245,14 +230,6 @@ impl BuiltinElector {
         spec.renew_time = Some(now);
         spec.strategy = Some("OldestEmulationVersion".to_owned());
         spec.preferred_holder = None;
-        let name = &self.key.name;
-        // A conflict is found out at the next turn.
-        let _ = match found {
-            Some(_) => {
-                let params = PostParams::default();
-                self.leases.replace(name, &params, &lease).await
-            }
-            None => self.leases.create(&PostParams::default(), &lease).await,
-        };
+        write(&self.leases, &lease).await;
     }
 }

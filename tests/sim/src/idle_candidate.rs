@@ -10,6 +10,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use tokio::time::{Instant, sleep};
 
 use crate::clock::SimClock;
+use crate::tamper::edit;
 
 /// A candidate that accepts nothing.
 pub(crate) struct IdleCandidate {
@@ -67,17 +68,11 @@ impl IdleCandidate {
     }
 
     async fn answer(&self, name: &str) {
-        let Ok(Some(mut object)) = self.candidates.get_opt(name).await else {
-            return;
-        };
-        if object.spec.ping_time <= object.spec.renew_time {
-            return;
-        }
-        object.spec.renew_time = object.spec.ping_time.max(Some(self.clock.wall()));
-        // A conflict is answered at the next turn.
-        let _ = self
-            .candidates
-            .replace(name, &PostParams::default(), &object)
-            .await;
+        edit(&self.candidates, name, |object| {
+            let (pinged, renewed) = (object.spec.ping_time, object.spec.renew_time);
+            object.spec.renew_time = pinged.max(Some(self.clock.wall()));
+            pinged > renewed
+        })
+        .await;
     }
 }
