@@ -85,7 +85,7 @@ impl<W: Write> DemoScenario<W> {
             leader.name.as_str() == latecomer
         })
         .await?;
-        match self.participants.most_at_work() {
+        match self.reporter.most_at_work() {
             1 => self
                 .reporter
                 .narration
