@@ -53,19 +53,6 @@ fn failure(report: &TermReport, assertion: impl Fn(&TermReport)) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_stops_in_time_passes() {
-    let cluster = EmbeddedCluster::new();
-    let mut program = leader(&cluster, 3_700).await;
-    program.faults().partition(true);
-    let report = program.term_report().await;
-    report.assert_nothing_late();
-    report.assert_returned();
-    assert_eq!(report.end, TermEnd::Lost(Loss::DeadlinePassed));
-    assert_eq!(report.effects.last().unwrap().what, "closed");
-    assert!(report.effects.len() > 10, "{report:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn work_that_takes_longer_than_the_lease_leaves_is_found() {
     let cluster = EmbeddedCluster::new();
     let mut program = leader(&cluster, 3_800).await;
