@@ -22,7 +22,6 @@ mod elector_belief;
 mod foreign;
 mod guards;
 mod history;
-mod idle_candidate;
 mod log;
 mod names;
 mod operator;

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_protocol::{Identity, LeaseKey, Timestamp};
+use elector_protocol::{LeaseKey, Timestamp};
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::{Client, Resource};
 use serde::Serialize;
@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::clock::{SimClock, TRUE_RATE};
+use crate::foreign::useless_candidate;
 use crate::history::{Author, Role};
 use crate::names::{EPOCH, FOREIGN, NAMESPACE, SYSTEM};
 use crate::plan::{CandidateTampering, LeaseTampering, ProcessIndex};
@@ -168,8 +169,11 @@ impl Simulation {
                 ("kube-system", "litter-system", SYSTEM, Some(EPOCH)),
             ] {
                 let key = LeaseKey::new(namespace, lease);
-                let object = self.useless_candidate(&key, name, renewed);
-                let api = self.candidate_api();
+                let (api, renewed) = (
+                    self.candidate_api(),
+                    renewed.and_then(Timestamp::from_micros),
+                );
+                let object = useless_candidate(api, &key, name, renewed);
                 let candidates = Api::namespaced_with(self.kubectl(), namespace, &api);
                 self.create(&candidates, &object).await;
             }
@@ -183,21 +187,6 @@ impl Simulation {
         foreign.spec.holder_identity = Some(STRANGER.to_owned());
         foreign.spec.lease_duration_seconds = Some(15);
         self.create(&leases, &foreign).await;
-    }
-
-    /// The best candidate of all, which answers nothing.
-    fn useless_candidate(
-        &self,
-        key: &LeaseKey,
-        name: &str,
-        renewed: Option<i64>,
-    ) -> LeaseCandidate {
-        let identity = Identity::new(name).expect("a name that is not empty");
-        let mut object = LeaseCandidate::named(self.candidate_api(), key, &identity);
-        object.spec.binary_version = "0.0.1".to_owned();
-        object.spec.emulation_version = "0.0.1".to_owned();
-        object.spec.renew_time = renewed.and_then(Timestamp::from_micros);
-        object.with_strategy("OldestEmulationVersion")
     }
 
     async fn create<T: Object>(&self, api: &Api<T>, object: &T) {

@@ -35,10 +35,6 @@ impl<W: Write> Narration<W> {
     }
 
     /// Something happened.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) fn say(&mut self, at: Instant, line: fmt::Arguments<'_>) -> io::Result<()> {
         let seconds = at.saturating_duration_since(self.began).as_secs_f64();
         let line = self.painted(line);
@@ -51,10 +47,6 @@ impl<W: Write> Narration<W> {
     }
 
     /// More about what was said last.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) fn explain(&mut self, line: fmt::Arguments<'_>) -> io::Result<()> {
         let line = self.painted(line);
         writeln!(self.out, "         {line}")?;

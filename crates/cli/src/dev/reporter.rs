@@ -73,10 +73,6 @@ impl<W: Write> Reporter<W> {
     }
 
     /// A candidate of this process is about to start.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) fn introduce(&mut self, name: &Identity, version: &str) -> io::Result<()> {
         self.participants.insert(name.clone());
         let lease = &self.lease;
@@ -102,10 +98,6 @@ impl<W: Write> Reporter<W> {
     }
 
     /// A candidate has just crashed.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) fn crashed(&mut self, name: &Identity, at: Instant) -> io::Result<()> {
         self.at_work.remove(name);
         if self.leader.take_if(|leader| leader.name == *name).is_some() {
@@ -120,10 +112,6 @@ impl<W: Write> Reporter<W> {
     }
 
     /// Tells what was reported, and remembers it.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) fn handle(&mut self, reports: TimedReport) -> io::Result<()> {
         let at = reports.at;
         match reports.what {
