@@ -23,10 +23,6 @@ const MARK: &str = "# Written by `elector dev`, which removes it when it ends.\n
 
 impl KubeconfigFile {
     /// Writes the kubeconfig of a server at `url`, to `path` or to a new temporary folder. It appears as a whole.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written, or when `path` is a file that was not written by this function.
     pub(super) fn write(path: Option<&Path>, url: &str) -> anyhow::Result<Self> {
         let (path, folder) = match path {
             Some(path) => {
@@ -66,10 +62,6 @@ impl KubeconfigFile {
     }
 
     /// Removes it, unless another program has written there meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be removed.
     pub(super) fn remove(mut self) -> anyhow::Result<()> {
         self.clear()
             .with_context(|| format!("remove the kubeconfig {}", self.path.display()))

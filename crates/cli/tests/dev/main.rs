@@ -5,7 +5,6 @@
 mod kubectl;
 mod process;
 mod stalled;
-mod transcript;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -110,23 +109,6 @@ fn bad_flags_are_one_line_each() {
         stderr.starts_with(&line) && stderr.lines().count() == 1,
         "{stderr}"
     );
-
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("config");
-    fs::write(&file, "apiVersion: v1\n").unwrap();
-    let mut dev = Dev::start(&[
-        "--serve-only",
-        &format!("--kubeconfig-out={}", file.display()),
-    ]);
-    assert_eq!(dev.end(), Some(1));
-    assert_eq!(
-        dev.stderr(),
-        format!(
-            "error: failed to write the kubeconfig {}: it exists, and `elector dev` did not write it\n",
-            file.display()
-        )
-    );
-    assert_eq!(fs::read_to_string(&file).unwrap(), "apiVersion: v1\n");
 
     let mut dev = Dev::start(&["--serve-only", "--once"]);
     assert_eq!(dev.end(), Some(2));
