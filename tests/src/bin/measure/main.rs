@@ -19,7 +19,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser as _, ValueEnum as _};
 use elector_tests::rig::{
-    ClusterMode, Implementation, TestProcess, TestSite, TestedPrograms, warm_up,
+    ClusterMode, Implementation, SitePurpose, TestProcess, TestSite, TestedPrograms, warm_up,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::json;
@@ -94,13 +94,12 @@ async fn on_one_site(
     let folder = tempfile::Builder::new()
         .prefix("elector-measure-")
         .tempdir()?;
-    let site = Arc::new(TestSite::start(mode, programs, folder.path().to_owned(), true).await?);
+    let (path, purpose) = (folder.path().to_owned(), SitePurpose::Measuring);
+    let site = Arc::new(TestSite::start(mode, programs, path, purpose).await?);
     let _elector: Option<TestProcess> = if builtin {
         None
     } else {
-        let elector = site
-            .elector("elector", mode.elector_flags().iter().copied())
-            .await?;
+        let elector = site.start_elector("elector").await?;
         warm_up(&site).await?;
         Some(elector)
     };
