@@ -15,12 +15,10 @@ mod account;
 mod audit_log;
 mod candidate;
 pub mod definition;
-mod describe;
-mod every_change;
-mod explain;
+mod eventually;
 mod journal;
+mod kubectl;
 mod own_threads;
-mod plugin;
 mod process;
 mod programs;
 mod record;
@@ -42,18 +40,16 @@ pub use elector_verify::{
     EntryContent, Event, EventKind, HistoryEntry, Implementation, WorkInterval, between,
     work_intervals,
 };
-pub use every_change::EveryChange;
-pub use explain::{
-    ExplainOutput, ExplainedCandidate, ExplainedPreference, ExplainedWord, HeldBack,
-};
-pub use journal::{Journal, now};
+pub use eventually::eventually;
+pub use journal::{Journal, JournalMark, events, now, revisions};
+pub use kubectl::output_of;
 pub use own_threads::OwnThreads;
 pub use process::TestProcess;
 pub use programs::{ElectorVersion, Interop, TestedPrograms};
 pub use recorder::{Journals, Recorder};
-pub use scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
+pub use scenario::RequiredFlag;
 pub use server::kubeconfig;
 pub use shared_clusters::warm_up;
-pub use site::{ClusterMode, TestSite, command};
-pub use suite::Suite;
-pub use testbed::{LEASE, LONGEST_LEASE, Testbed};
+pub use site::{ClusterMode, SitePurpose, TestSite, client_of, command};
+pub use suite::{ScenarioGroup, Suite};
+pub use testbed::{LEASE, LONGEST_LEASE, PROMPTLY, Testbed};

@@ -10,7 +10,6 @@ use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
-use kube::config::Kubeconfig;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -19,7 +18,6 @@ use crate::rig::site::{TestSite, client_of, command};
 /// An account with its way to the cluster.
 #[derive(Clone)]
 pub struct TestAccount {
-    name: String,
     /// The Pod that its token is bound to; empty for none.
     pod: String,
     kubeconfig: PathBuf,
@@ -31,18 +29,13 @@ pub struct TestAccount {
 impl TestSite {
     /// A Pod of that name and its service account, with a token that is bound to both. The Pod is an object and no
     /// process: there is no kubelet.
-    ///
-    /// # Errors
-    /// When one of them cannot be had.
     pub async fn pod_account(
         &self,
         namespace: &str,
         service_account: &str,
         pod: &str,
     ) -> Result<TestAccount> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().clone(), namespace);
-        let object = json!({"metadata": {"name": service_account}});
-        create(&accounts, object).await?;
+        self.make(namespace, service_account).await?;
         let pods: Api<Pod> = Api::namespaced(self.client().clone(), namespace);
         let object = json!({
             "metadata": {"name": pod},
@@ -64,9 +57,8 @@ impl TestSite {
         let bound = json!({
             "spec": {"audiences": [], "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod}},
         });
-        let token = self.token(&accounts, service_account, bound).await?;
-        let name = format!("{namespace}-{pod}");
-        let account = self.account(&name, &format!("token: {token:?}")).await?;
+        let token = self.token(namespace, service_account, bound).await?;
+        let account = self.account(&format!("{namespace}-{pod}"), &token).await?;
         Ok(TestAccount {
             pod: pod.to_owned(),
             ..account
@@ -74,61 +66,62 @@ impl TestSite {
     }
 
     /// A service account with a token that names no Pod.
-    ///
-    /// # Errors
-    /// When it cannot be had.
     pub async fn unbound_account(
         &self,
         namespace: &str,
         service_account: &str,
     ) -> Result<TestAccount> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().clone(), namespace);
-        create(&accounts, json!({"metadata": {"name": service_account}})).await?;
+        self.make(namespace, service_account).await?;
         let request = json!({"spec": {"audiences": []}});
-        let token = self.token(&accounts, service_account, request).await?;
+        let token = self.token(namespace, service_account, request).await?;
         let name = format!("{namespace}-{service_account}");
-        self.account(&name, &format!("token: {token:?}")).await
+        self.account(&name, &token).await
     }
 
     /// A user, in that group if any, by a client certificate.
-    ///
-    /// # Errors
-    /// When it cannot be had, as from a server that asks nobody who they are.
     pub async fn user_account(&self, user: &str, group: Option<&str>) -> Result<TestAccount> {
         let kubeconfig = self.client_kubeconfig(user, group).await?;
-        let client = client_of(Kubeconfig::read_from(&kubeconfig)?).await?;
+        let client = client_of(&kubeconfig).await?;
         Ok(TestAccount {
-            name: user.to_owned(),
             pod: String::new(),
             kubeconfig,
             client,
         })
     }
 
+    /// Makes a service account, if it is not there.
+    async fn make(&self, namespace: &str, service_account: &str) -> Result<()> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().clone(), namespace);
+        create(&accounts, json!({"metadata": {"name": service_account}})).await
+    }
+
     async fn token(
         &self,
-        accounts: &Api<ServiceAccount>,
+        namespace: &str,
         service_account: &str,
         request: serde_json::Value,
     ) -> Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().clone(), namespace);
         let request: TokenRequest = serde_json::from_value(request)?;
-        let issued = accounts
-            .create_token_request(service_account, &PostParams::default(), &request)
-            .await
-            .with_context(|| format!("no token for {service_account}"))?;
+        let parameters = PostParams::default();
+        let issued = accounts.create_token_request(service_account, &parameters, &request);
+        let issued = issued.await;
+        let issued = issued.with_context(|| format!("no token for {service_account}"))?;
         let status = issued.status.context("a token request without an answer")?;
         status.token.context("an answer without a token")
     }
 
-    /// The administrator's kubeconfig with other credentials.
-    async fn account(&self, name: &str, credentials: &str) -> Result<TestAccount> {
+    /// The administrator's kubeconfig with another token.
+    async fn account(&self, name: &str, token: &str) -> Result<TestAccount> {
         let text = fs::read_to_string(self.kubeconfig())?;
         let kubeconfig = self.folder().join(format!("{name}.kubeconfig"));
-        let text = text.replacen(token_line(&text)?, credentials, 1);
-        fs::write(&kubeconfig, text)?;
-        let client = client_of(Kubeconfig::read_from(&kubeconfig)?).await?;
+        let own = token_line(&text)?;
+        fs::write(
+            &kubeconfig,
+            text.replacen(own, &format!("token: {token:?}"), 1),
+        )?;
+        let client = client_of(&kubeconfig).await?;
         Ok(TestAccount {
-            name: name.to_owned(),
             pod: String::new(),
             kubeconfig,
             client,
@@ -160,11 +153,6 @@ where
 // === impl TestAccount ===
 
 impl TestAccount {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// A command that reaches the cluster under this account, as in its Pod.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = command(program, &self.kubeconfig);
@@ -188,7 +176,7 @@ impl TestAccount {
 impl fmt::Debug for TestAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TestAccount")
-            .field("name", &self.name)
+            .field("kubeconfig", &self.kubeconfig)
             .finish_non_exhaustive()
     }
 }

@@ -63,9 +63,6 @@ const POLICY: &str = r#"{
 
 impl AuditLog {
     /// A log in that folder, with the flags by which an API server writes it.
-    ///
-    /// # Errors
-    /// When the policy cannot be written.
     pub(super) fn in_folder(folder: &Path) -> Result<(Self, Vec<String>)> {
         let (policy, path) = (folder.join("audit-policy.json"), folder.join("audit.log"));
         fs::write(&policy, POLICY)
@@ -80,9 +77,6 @@ impl AuditLog {
     }
 
     /// The writes of a Pod so far, in the order of their answers.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
     pub fn writes_of(&self, pod: &str) -> Result<Vec<AuditedWrite>> {
         let events = self.events()?;
         let writes = events.iter().filter(|event| {
@@ -95,29 +89,26 @@ impl AuditLog {
     }
 
     /// The verbs of this user's requests so far.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
     pub fn verbs_of(&self, user: &str) -> Result<BTreeSet<ResourceVerb>> {
+        self.verbs(user, |_| true)
+    }
+
+    /// The verbs refused to this user so far.
+    pub fn refused_to(&self, user: &str) -> Result<BTreeSet<ResourceVerb>> {
+        self.verbs(user, |event| event["responseStatus"]["code"] == 403)
+    }
+
+    fn verbs(
+        &self,
+        user: &str,
+        is_meant: impl Fn(&Value) -> bool,
+    ) -> Result<BTreeSet<ResourceVerb>> {
         let events = self.events()?;
         let asked = events
             .iter()
             .filter(|event| event["user"]["username"] == user);
+        let asked = asked.filter(|event| is_meant(event));
         asked
-            .map(|event| ResourceVerb::of(event).context("an audit event without its fields"))
-            .collect()
-    }
-
-    /// The verbs refused to this user so far.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
-    pub fn refused_to(&self, user: &str) -> Result<BTreeSet<ResourceVerb>> {
-        let events = self.events()?;
-        let refused = events.iter().filter(|event| {
-            event["user"]["username"] == user && event["responseStatus"]["code"] == 403
-        });
-        refused
             .map(|event| ResourceVerb::of(event).context("an audit event without its fields"))
             .collect()
     }

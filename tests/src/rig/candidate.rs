@@ -1,20 +1,20 @@
 //! Starting and ending candidates, ours and client-go's, in the same words.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use elector_protocol::Timestamp;
-use elector_verify::{EntryContent, Event, EventKind, HistoryEntry, Implementation};
+use elector_verify::{EntryContent, Event, EventKind, HistoryEntry, Implementation, between};
 use rustix::process::Signal;
 
 use crate::rig::account::TestAccount;
-use crate::rig::journal::{Journal, now};
+use crate::rig::journal::{Journal, JournalMark, events};
 use crate::rig::process::TestProcess;
 use crate::rig::site::command;
-use crate::rig::testbed::Testbed;
+use crate::rig::testbed::{PROMPTLY, Testbed};
 
 /// A candidate to be started.
 #[derive(Clone, Debug)]
@@ -25,7 +25,6 @@ pub struct CandidateBuilder<'w> {
     lease: String,
     binary: String,
     emulation: String,
-    strategy: Option<String>,
     /// Its flag to take the lease by itself, if it does without an elector.
     plain: Option<&'static str>,
     flags: Vec<String>,
@@ -51,6 +50,22 @@ impl Testbed {
         CandidateBuilder::new(self, self.implementation(), name)
     }
 
+    /// Waits until a candidate begins to lead after that moment, and checks that it does so within `limit` of it.
+    pub async fn leads_within(
+        &self,
+        candidate: &StartedCandidate,
+        since: JournalMark,
+        limit: Duration,
+        figure: &str,
+    ) -> Result<Timestamp> {
+        let led = candidate.leads_since(since, limit + PROMPTLY).await?;
+        let took = between(since.at, led);
+        self.figure(figure, took);
+        let name = candidate.name();
+        ensure!(took <= limit, "{figure}: {name} led after {took:?}");
+        Ok(led)
+    }
+
     /// A candidate of this implementation, to be started.
     pub fn candidate_of(&self, implementation: Implementation, name: &str) -> CandidateBuilder<'_> {
         CandidateBuilder::new(self, implementation, name)
@@ -68,7 +83,6 @@ impl<'w> CandidateBuilder<'w> {
             lease: testbed.lease_name().to_owned(),
             binary: "1.0.0".to_owned(),
             emulation: "1.0.0".to_owned(),
-            strategy: None,
             plain: None,
             flags: Vec::new(),
             work: vec!["sleep".to_owned(), "100000".to_owned()],
@@ -95,13 +109,6 @@ impl<'w> CandidateBuilder<'w> {
     pub fn versions(mut self, binary: &str, emulation: &str) -> Self {
         binary.clone_into(&mut self.binary);
         emulation.clone_into(&mut self.emulation);
-        self
-    }
-
-    /// Wishing for this strategy.
-    #[must_use]
-    pub fn strategy(mut self, strategy: &str) -> Self {
-        self.strategy = Some(strategy.to_owned());
         self
     }
 
@@ -133,6 +140,14 @@ impl<'w> CandidateBuilder<'w> {
         self
     }
 
+    /// With a lease of 4 s, and a deadline of 3 s.
+    #[must_use]
+    pub fn short(self) -> Self {
+        self.flag("--lease-duration=4s")
+            .flag("--renew-deadline=3s")
+            .flag_for(Implementation::ClientGo, "--retry-period=1s")
+    }
+
     /// With a further flag, if it is of this implementation.
     #[must_use]
     pub fn flag_for(self, implementation: Implementation, flag: &str) -> Self {
@@ -158,9 +173,6 @@ impl<'w> CandidateBuilder<'w> {
     }
 
     /// Starts it, and does not wait for anything.
-    ///
-    /// # Errors
-    /// When its program cannot be started.
     pub fn start(self) -> Result<StartedCandidate> {
         let testbed = self.testbed;
         testbed.add_participant(&self.name, self.implementation, &self.lease);
@@ -197,14 +209,8 @@ impl<'w> CandidateBuilder<'w> {
             }
             Implementation::ClientGo => command(&site.programs().interop()?.client_go, &kubeconfig),
         };
-        command.args([
-            "--namespace",
-            namespace,
-            "--lease",
-            &self.lease,
-            "--name",
-            &self.name,
-        ]);
+        let (lease, name) = (&self.lease, &self.name);
+        command.args(["--namespace", namespace, "--lease", lease, "--name", name]);
         match (self.plain, self.implementation) {
             (Some(mode), Implementation::Elector) => {
                 command.arg(mode);
@@ -213,16 +219,10 @@ impl<'w> CandidateBuilder<'w> {
                 command.arg("--coordinated=false");
             }
             (None, _) => {
-                command.args([
-                    "--binary-version",
-                    &self.binary,
-                    "--emulation-version",
-                    &self.emulation,
-                ]);
+                let (binary, emulation) = (&self.binary, &self.emulation);
+                command.args(["--binary-version", binary]);
+                command.args(["--emulation-version", emulation]);
             }
-        }
-        if let Some(strategy) = &self.strategy {
-            command.args(["--strategy", strategy]);
         }
         command.args(&self.flags);
         if self.implementation == Implementation::Elector && !self.work.is_empty() {
@@ -240,82 +240,76 @@ impl StartedCandidate {
         &self.name
     }
 
-    /// Waits until it leads; since when it does.
-    ///
-    /// # Errors
-    /// When it does not within `patience`.
+    /// Waits until it leads for the first time; since when it does.
     pub async fn leads(&self, patience: Duration) -> Result<Timestamp> {
-        self.says(EventKind::Leading, 0, patience).await
+        self.leads_since(JournalMark::BEGINNING, patience).await
     }
 
-    /// Waits until it leads once more, in an entry of the journal after the first `from`.
-    ///
-    /// # Errors
-    /// When it does not within `patience`.
-    pub async fn leads_again(&self, from: usize, patience: Duration) -> Result<Timestamp> {
-        self.says(EventKind::Leading, from, patience).await
+    /// Waits until it begins to lead after that mark; since when it does.
+    pub async fn leads_since(&self, mark: JournalMark, patience: Duration) -> Result<Timestamp> {
+        self.says(EventKind::Leading, mark, patience).await
     }
 
-    /// Waits until its process says this in an entry after the first `from`; when it did.
-    ///
-    /// # Errors
-    /// When it does not within `patience`.
+    /// Waits until its process runs; since when it does.
+    pub async fn begins(&self) -> Result<Timestamp> {
+        let beginning = JournalMark::BEGINNING;
+        self.says(EventKind::Start, beginning, PROMPTLY).await
+    }
+
+    /// Waits until its work has stopped after that mark; since when it has.
+    pub async fn stops(&self, mark: JournalMark) -> Result<Timestamp> {
+        self.says(EventKind::WorkStopped, mark, PROMPTLY).await
+    }
+
+    /// Waits until its process says this after that mark; when it did.
     pub async fn says(
         &self,
         kind: EventKind,
-        from: usize,
+        mark: JournalMark,
         patience: Duration,
     ) -> Result<Timestamp> {
         let what = format!("{} says {kind:?}", self.name);
         let look = |entries: &[HistoryEntry]| {
-            entries[from..]
-                .iter()
-                .find_map(|entry| match &entry.content {
-                    EntryContent::Event(event) if event.name == self.name && event.kind == kind => {
-                        Some(entry.at)
-                    }
-                    _ => None,
-                })
+            let mut said = events(mark.since(entries), kind);
+            said.find_map(|(event, at)| (event.name == self.name).then_some(at))
         };
         self.journal.until(&what, patience, look).await
     }
 
-    /// Kills it; returns the time just before.
-    ///
-    /// # Errors
-    /// When it has ended before.
-    pub fn kill(&mut self) -> Result<Timestamp> {
+    /// Kills it; returns the moment just before.
+    pub fn kill(&mut self) -> Result<JournalMark> {
+        let mut mark = self.journal.mark();
         self.journal.note(format!("kill {}", self.name));
         let at = self.process.kill()?;
         let event = Event::new(self.name.as_str(), EventKind::Killed);
         self.journal.record(at, EntryContent::Event(event));
-        Ok(at)
+        mark.at = at;
+        Ok(mark)
     }
 
-    /// Asks it to end with SIGTERM, and does not wait; returns the time just before.
-    ///
-    /// # Errors
-    /// When it has ended before.
-    pub fn terminate(&mut self) -> Result<Timestamp> {
+    /// Asks it to end with SIGTERM, and does not wait; returns the moment just before.
+    pub fn terminate(&mut self) -> Result<JournalMark> {
+        let mark = self.journal.mark();
         self.journal.note(format!("terminate {}", self.name));
-        let at = now();
         self.process.signal(Signal::TERM)?;
-        Ok(at)
+        Ok(mark)
     }
 
     /// Waits for its end.
-    ///
-    /// # Errors
-    /// When it still runs after `patience`, or did not end well.
-    pub async fn ends_well(&mut self, patience: Duration) -> Result<ExitStatus> {
-        let status = self.process.exit(patience).await?;
-        if !status.success() {
-            bail!(
-                "{} ended with {status}; it wrote:\n{}",
-                self.name,
-                self.process.output()?
-            );
-        }
-        Ok(status)
+    pub async fn ends_well(&mut self) -> Result<()> {
+        let status = self.process.exit(PROMPTLY).await?;
+        let (name, output) = (&self.name, self.process.output()?);
+        ensure!(
+            status.success(),
+            "{name} ended with {status}; it wrote:\n{output}"
+        );
+        Ok(())
+    }
+
+    /// Ends it as a kubelet does; returns the moment just before.
+    pub async fn ends(&mut self) -> Result<JournalMark> {
+        let mark = self.terminate()?;
+        self.ends_well().await?;
+        Ok(mark)
     }
 }

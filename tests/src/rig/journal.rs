@@ -1,20 +1,29 @@
 //! Everything that happened in one namespace, in the order in which it was seen.
 
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
+use elector_api::Lease;
 use elector_protocol::Timestamp;
-use elector_verify::{EntryContent, History, HistoryEntry, between};
+use elector_verify::{EntryContent, Event, EventKind, History, HistoryEntry, between};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// The record of one namespace. Readers can wait for what is still to come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Journal {
     entries: Mutex<Vec<HistoryEntry>>,
     length: watch::Sender<usize>,
+}
+
+/// A moment of a scenario, and the number of entries of its journal before it.
+#[derive(Clone, Copy, Debug)]
+pub struct JournalMark {
+    /// The moment.
+    pub at: Timestamp,
+    entries: usize,
 }
 
 /// The wall clock, in whole microseconds as everything in a journal.
@@ -26,16 +35,58 @@ pub fn now() -> Timestamp {
     Timestamp::from_micros(micros).unwrap_or(Timestamp::MAX)
 }
 
-// === impl Journal ===
+/// The events of this kind, and when each happened.
+pub fn events(
+    entries: &[HistoryEntry],
+    kind: EventKind,
+) -> impl DoubleEndedIterator<Item = (&Event, Timestamp)> {
+    entries
+        .iter()
+        .filter_map(move |entry| match &entry.content {
+            EntryContent::Event(event) if event.kind == kind => Some((event, entry.at)),
+            _ => None,
+        })
+}
 
-impl Default for Journal {
-    fn default() -> Self {
-        Self {
-            entries: Mutex::default(),
-            length: watch::Sender::new(0),
-        }
+/// The revisions of a Lease, and when each was seen.
+pub fn revisions<'e>(
+    entries: &'e [HistoryEntry],
+    lease: &'e str,
+) -> impl DoubleEndedIterator<Item = (&'e Arc<Lease>, Timestamp)> {
+    entries
+        .iter()
+        .filter_map(move |entry| match &entry.content {
+            EntryContent::Lease(name, revision) if name == lease => Some((revision, entry.at)),
+            _ => None,
+        })
+}
+
+// === impl JournalMark ===
+
+impl JournalMark {
+    /// Before everything.
+    pub const BEGINNING: Self = Self {
+        at: Timestamp::MIN,
+        entries: 0,
+    };
+
+    /// The entries before it, and those after it.
+    pub fn split(self, entries: &[HistoryEntry]) -> (&[HistoryEntry], &[HistoryEntry]) {
+        entries.split_at(self.entries)
+    }
+
+    /// The entries after it.
+    pub fn since(self, entries: &[HistoryEntry]) -> &[HistoryEntry] {
+        &entries[self.entries..]
+    }
+
+    /// The time since then.
+    pub fn elapsed(self) -> Duration {
+        between(self.at, now())
     }
 }
+
+// === impl Journal ===
 
 impl Journal {
     /// Adds what was seen at `at`.
@@ -50,6 +101,12 @@ impl Journal {
         self.record(now(), EntryContent::Note(text.into()));
     }
 
+    /// This moment.
+    pub fn mark(&self) -> JournalMark {
+        let entries = self.read(<[HistoryEntry]>::len);
+        JournalMark { at: now(), entries }
+    }
+
     /// Looks at everything so far.
     pub fn read<T>(&self, look: impl FnOnce(&[HistoryEntry]) -> T) -> T {
         look(&self.entries.lock().unwrap_or_else(PoisonError::into_inner))
@@ -60,20 +117,7 @@ impl Journal {
         self.read(|entries| History::from(entries.to_vec()))
     }
 
-    /// The number of entries so far: what comes later has a higher index.
-    pub fn len(&self) -> usize {
-        self.read(<[HistoryEntry]>::len)
-    }
-
-    /// True while nothing has happened.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Waits until `look` finds what it looks for.
-    ///
-    /// # Errors
-    /// When it has not within `patience`; `what` says what was waited for.
+    /// Waits until `look` finds what it looks for; `what` says what that is.
     pub async fn until<T>(
         &self,
         what: &str,
@@ -90,29 +134,10 @@ impl Journal {
                 length.changed().await.context("the journal was closed")?;
             }
         });
+        let seconds = patience.as_secs_f64();
         match found.await {
             Ok(found) => found,
-            Err(_) => bail!(
-                "waited {:.1} s in vain until {what}",
-                patience.as_secs_f64()
-            ),
-        }
-    }
-
-    /// Checks that `look` finds nothing for so long.
-    ///
-    /// # Errors
-    /// When it found something; `what` says what must not happen.
-    pub async fn never<T>(
-        &self,
-        what: &str,
-        duration: Duration,
-        mut look: impl FnMut(&[HistoryEntry]) -> Option<T>,
-    ) -> Result<()> {
-        let found = self.until("", duration, |entries| look(entries)).await;
-        match found {
-            Ok(_) => bail!("{what}"),
-            Err(_) => Ok(()),
+            Err(_) => bail!("waited {seconds:.1} s in vain until {what}"),
         }
     }
 
@@ -137,8 +162,6 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -150,7 +173,6 @@ mod tests {
 
         let error = journal.until("a note", patience, noted).await.unwrap_err();
         assert_eq!(error.to_string(), "waited 5.0 s in vain until a note");
-        journal.never("a note came", patience, noted).await.unwrap();
 
         let writer = Arc::clone(&journal);
         let task = tokio::spawn(async move { writer.note("now") });
@@ -159,6 +181,8 @@ mod tests {
             "----- now"
         );
         task.await.unwrap();
-        assert!(journal.never("a note came", patience, noted).await.is_err());
+        let mark = journal.mark();
+        assert_eq!(journal.read(|entries| mark.since(entries).len()), 0);
+        assert_eq!(journal.read(|entries| mark.split(entries).0.len()), 1);
     }
 }

@@ -14,9 +14,6 @@ const THREADS: usize = 2;
 
 impl OwnThreads {
     /// Starts the threads.
-    ///
-    /// # Errors
-    /// When the system has no more.
     pub fn start() -> Result<Self> {
         let mut threads = Builder::new_multi_thread();
         let runtime = threads.worker_threads(THREADS).enable_all().build();
@@ -24,9 +21,6 @@ impl OwnThreads {
     }
 
     /// Starts a task on them.
-    ///
-    /// # Errors
-    /// When they have ended.
     pub fn spawn<F>(&self, task: F) -> Result<JoinHandle<F::Output>>
     where
         F: Future<Output: Send> + Send + 'static,

@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use elector_protocol::Timestamp;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
@@ -31,9 +31,6 @@ const POLL: Duration = Duration::from_millis(5);
 impl TestProcess {
     /// Starts the command. Each line of its standard output goes to `on_line`, standard error to a log file in
     /// `folder`, the lines too.
-    ///
-    /// # Errors
-    /// When the command cannot be started or the log not be written.
     pub fn spawn(
         name: &str,
         mut command: Command,
@@ -77,9 +74,6 @@ impl TestProcess {
     }
 
     /// Its output so far, both streams.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
     pub fn output(&self) -> Result<String> {
         let bytes = std::fs::read(&self.log)
             .with_context(|| format!("failed to read {}", self.log.display()))?;
@@ -87,9 +81,6 @@ impl TestProcess {
     }
 
     /// Waits until what it wrote satisfies `look`.
-    ///
-    /// # Errors
-    /// When it has not within `patience`; the output is in the message.
     pub async fn output_until<T>(
         &mut self,
         what: &str,
@@ -104,20 +95,22 @@ impl TestProcess {
                 return Ok(found);
             }
             if ended || Instant::now() >= deadline {
-                let state = if ended { "ended" } else { "runs" };
-                bail!(
-                    "{} {state} and did not write {what}; it wrote:\n{output}",
-                    self.name
-                );
+                let (name, state) = (&self.name, if ended { "ended" } else { "runs" });
+                bail!("{name} {state} and did not write {what}; it wrote:\n{output}");
             }
             sleep(POLL * 4).await;
         }
     }
 
+    /// Waits until it has written a line with all these parts; the line.
+    pub async fn writes(&mut self, parts: &[&str], patience: Duration) -> Result<String> {
+        let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
+        let find = |output: &str| output.lines().find(has_all).map(str::to_owned);
+        let what = format!("a line with {parts:?}");
+        self.output_until(&what, patience, find).await
+    }
+
     /// Kills it with SIGKILL; returns the time just before.
-    ///
-    /// # Errors
-    /// When it has ended before, so that the kill would prove nothing.
     pub fn kill(&mut self) -> Result<Timestamp> {
         let before = now();
         self.signal(Signal::KILL)?;
@@ -125,9 +118,6 @@ impl TestProcess {
     }
 
     /// Sends a signal.
-    ///
-    /// # Errors
-    /// When it has ended before.
     pub fn signal(&mut self, signal: Signal) -> Result<()> {
         let name = &self.name;
         self.guard
@@ -136,17 +126,11 @@ impl TestProcess {
     }
 
     /// Its exit status, if it has ended.
-    ///
-    /// # Errors
-    /// When the kernel does not tell.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.guard.try_wait()?)
     }
 
     /// Waits for its end.
-    ///
-    /// # Errors
-    /// When it still runs after `patience`.
     pub async fn exit(&mut self, patience: Duration) -> Result<ExitStatus> {
         let deadline = Instant::now() + patience;
         loop {
@@ -154,24 +138,26 @@ impl TestProcess {
                 return Ok(status);
             }
             if Instant::now() >= deadline {
-                bail!(
-                    "{} still ran after {:.1} s",
-                    self.name,
-                    patience.as_secs_f64()
-                );
+                bail!("{} still ran after {patience:?}", self.name);
             }
             sleep(POLL).await;
         }
     }
 
     /// Asks it with SIGTERM to end, and waits; how long it took.
-    ///
-    /// # Errors
-    /// When it still runs after `patience`.
     pub async fn terminate(&mut self, patience: Duration) -> Result<(ExitStatus, Duration)> {
         let start = Instant::now();
         self.signal(Signal::TERM)?;
         let status = self.exit(patience).await?;
         Ok((status, start.elapsed()))
+    }
+
+    /// The same, and checks that it ends well within 2 s; how long it took.
+    pub async fn ends_promptly(&mut self) -> Result<Duration> {
+        let (status, took) = self.terminate(Duration::from_secs(10)).await?;
+        let (name, limit) = (&self.name, Duration::from_secs(2));
+        ensure!(status.success(), "{name} ended with {status}");
+        ensure!(took <= limit, "{name} ended after {took:?}");
+        Ok(took)
     }
 }

@@ -66,9 +66,6 @@ impl TestedPrograms {
     /// Builds what is not there yet; takes minutes the first time. `profile` is that of `elector`, unless the
     /// environment variable `ELECTOR_BIN` names one that is ready. `ELECTOR_INTEROP=0` does without [`Interop`], and
     /// `ELECTOR_KUBERNETES` names another release of the clusters.
-    ///
-    /// # Errors
-    /// When something cannot be built.
     pub fn build(profile: &str) -> Result<Self> {
         let release = match env::var(ELECTOR_KUBERNETES) {
             Ok(text) if !text.is_empty() => Some(text.parse::<Release>()?),
@@ -78,9 +75,6 @@ impl TestedPrograms {
     }
 
     /// The binary `elector` alone: what the environment variable `ELECTOR_BIN` names, otherwise built now.
-    ///
-    /// # Errors
-    /// When it cannot be built.
     pub fn elector(profile: &str) -> Result<PathBuf> {
         match env::var_os(ELECTOR_BIN).filter(|path| !path.is_empty()) {
             Some(path) => Ok(PathBuf::from(path)),
@@ -99,9 +93,6 @@ impl TestedPrograms {
     }
 
     /// The same for clusters of this release, `None` for the usual one.
-    ///
-    /// # Errors
-    /// When something cannot be built.
     pub fn build_for(profile: &str, release: Option<Release>) -> Result<Self> {
         let elector = Self::elector(profile)?;
         let kubectl_elector = Self::kubectl_elector(&elector, profile)?;
@@ -140,9 +131,6 @@ impl TestedPrograms {
     }
 
     /// The foreign candidates.
-    ///
-    /// # Errors
-    /// When they are to be left out.
     pub fn interop(&self) -> Result<&Interop> {
         self.interop
             .as_ref()

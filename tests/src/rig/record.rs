@@ -12,9 +12,6 @@ use xtask::measured;
 use crate::rig::results::ScenarioResult;
 
 /// Writes the figures of these scenarios into a document that has a place for them.
-///
-/// # Errors
-/// When there is no place for one of them, or the document cannot be read or written.
 pub(super) fn record(path: &Path, results: &[ScenarioResult]) -> Result<()> {
     for result in results {
         measured::record(path, &result.scenario.full_name(), &table(&result.figures))?;
@@ -24,9 +21,6 @@ pub(super) fn record(path: &Path, results: &[ScenarioResult]) -> Result<()> {
 
 /// Writes the table of the suite into a document that has a place for it: a row for each row of the cells of these
 /// scenarios, which have one for each column. `earlier` is the commit that was upgraded, if one was.
-///
-/// # Errors
-/// When a cell is missing, or the document has no place for the table or cannot be read or written.
 pub(super) fn record_table(
     path: &Path,
     columns: &[&'static str],

@@ -57,9 +57,6 @@ impl Journals {
 
 impl Recorder {
     /// Starts to watch. From here on nothing is missed.
-    ///
-    /// # Errors
-    /// When the first lists fail.
     pub async fn start(client: &Client, api: CandidateApi) -> Result<Self> {
         let journals = Arc::new(Journals::default());
         let leases: Api<Lease> = Api::all(client.clone());
@@ -79,9 +76,6 @@ impl Recorder {
     }
 
     /// Watches the candidates of this API too, those that exist included, until it is served no more.
-    ///
-    /// # Errors
-    /// When the first list fails.
     pub async fn follow_candidates(&self, client: &Client, api: CandidateApi) -> Result<()> {
         let candidates: Api<LeaseCandidate> = Api::all_with(client.clone(), &api);
         let (version, found) = list(&candidates).await?;

@@ -19,16 +19,6 @@ pub(super) struct ScenarioResult {
 // === impl ScenarioResult ===
 
 impl ScenarioResult {
-    pub(super) fn failed(scenario: Scenario, took: Duration, error: String) -> Self {
-        Self {
-            scenario,
-            took,
-            figures: Vec::new(),
-            cells: Vec::new(),
-            error: Some(error),
-        }
-    }
-
     pub(super) fn line(&self) -> String {
         let state = if self.error.is_none() { "ok" } else { "FAILED" };
         let mut line = format!(

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
-use tokio::task::spawn_blocking;
+use anyhow::Result;
 use xtask::paths;
 
 use crate::rig::account::TestAccount;
@@ -22,9 +21,6 @@ const CANDIDATE: &str = "web";
 
 impl TestSite {
     /// Installs the namespace, the service account and the roles of the elector.
-    ///
-    /// # Errors
-    /// When the server refuses one of them.
     pub(super) async fn install_rights(&self) -> Result<()> {
         let base = paths::workspace().join("manifests/base");
         for file in ["namespace.yaml", "service-account.yaml", "rbac.yaml"] {
@@ -34,9 +30,6 @@ impl TestSite {
     }
 
     /// The service account of the elector in a Pod of that name; `None` where the server asks nobody who they are.
-    ///
-    /// # Errors
-    /// When its token cannot be had.
     pub async fn elector_account(&self, pod: &str) -> Result<Option<TestAccount>> {
         if self.mode().is_embedded() {
             return Ok(None);
@@ -47,9 +40,6 @@ impl TestSite {
     }
 
     /// The same for a candidate in that namespace.
-    ///
-    /// # Errors
-    /// When its token cannot be had.
     pub async fn candidate_account(
         &self,
         namespace: &str,
@@ -62,9 +52,6 @@ impl TestSite {
     }
 
     /// Starts `elector run` with these flags, in a Pod of that name with the rights of the manifests where there are any.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub async fn elector<'a>(
         &self,
         name: &str,
@@ -74,10 +61,13 @@ impl TestSite {
         self.elector_under(account.as_ref(), name, flags)
     }
 
+    /// The same with the flags that this kind of cluster needs.
+    pub async fn start_elector(&self, name: &str) -> Result<TestProcess> {
+        let flags = self.mode().elector_flags().iter().copied();
+        self.elector(name, flags).await
+    }
+
     /// The same under this account, which the API server need not be asked for.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub fn elector_under<'a>(
         &self,
         account: Option<&TestAccount>,
@@ -95,9 +85,6 @@ impl TestSite {
 
     /// Starts `elector run` of that build with these flags. It may do everything: the rights that another build needs are
     /// in the manifests of its own commit.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub fn elector_of<'a>(
         &self,
         build: &Path,
@@ -108,50 +95,30 @@ impl TestSite {
         command.arg("run").args(flags);
         TestProcess::spawn(name, command, self.folder(), |_| {})
     }
-
-    /// `kubectl apply` with `-f` or `-k`.
-    ///
-    /// # Errors
-    /// When it fails, with what it says.
-    pub async fn apply(&self, flag: &str, path: &Path) -> Result<()> {
-        let mut command = self.command(&self.programs().kubectl);
-        command.args(["apply", flag]).arg(path);
-        let output = spawn_blocking(move || command.output()).await??;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kubectl apply: {said}");
-        Ok(())
-    }
 }
 
 // === impl Testbed ===
 
 impl Testbed {
     /// Gives the candidates of this namespace the Role of `manifests/candidate`, for these Leases.
-    ///
-    /// # Errors
-    /// When the server refuses it.
     pub async fn admit(&self, leases: &[impl AsRef<str> + Sync]) -> Result<()> {
-        if self.site().mode().is_embedded() {
-            return Ok(());
-        }
-        let role = fs::read_to_string(paths::workspace().join("manifests/candidate/role.yaml"))?;
-        let path = self.folder().join("role.yaml");
         let leases: Vec<&str> = leases.iter().map(AsRef::as_ref).collect();
-        fs::write(&path, role_for(&role, self.namespace(), &leases))?;
-        self.site().apply("-f", &path).await
+        self.grant("role.yaml", &leases).await
     }
 
     /// Lets the candidates of this namespace write Events, as the manifests do.
-    ///
-    /// # Errors
-    /// When the server refuses it.
     pub async fn admit_events(&self) -> Result<()> {
-        let role = fs::read_to_string(paths::workspace().join("manifests/candidate/events.yaml"))?;
-        let path = self.folder().join("events.yaml");
-        fs::write(
-            &path,
-            role_for(&role, self.namespace(), &[self.lease_name()]),
-        )?;
+        self.grant("events.yaml", &[self.lease_name()]).await
+    }
+
+    async fn grant(&self, file: &str, leases: &[&str]) -> Result<()> {
+        if self.site().mode().is_embedded() {
+            return Ok(());
+        }
+        let role = paths::workspace().join("manifests/candidate").join(file);
+        let role = role_for(&fs::read_to_string(role)?, self.namespace(), leases);
+        let path = self.folder().join(file);
+        fs::write(&path, role)?;
         self.site().apply("-f", &path).await
     }
 

@@ -1,33 +1,36 @@
 //! A scenario, and what it needs.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use elector_verify::Implementation;
+use futures::future::BoxFuture;
 
 use crate::rig::site::ClusterMode;
 use crate::rig::testbed::Testbed;
 
 /// The body of a scenario. The record of the testbed is judged after it has ended.
-pub type ScenarioBody = fn(Arc<Testbed>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+pub(super) type ScenarioBody =
+    Arc<dyn Fn(Arc<Testbed>) -> BoxFuture<'static, Result<()>> + Send + Sync>;
 
 /// A scenario on one kind of cluster with one kind of candidates.
-#[derive(Clone, Debug)]
-pub struct Scenario {
+#[derive(Clone)]
+pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) mode: ClusterMode,
     pub(super) implementation: Implementation,
     pub(super) cluster_choice: ClusterChoice,
     pub(super) flag: RequiredFlag,
+    /// False where it runs with `--all-modes` only.
+    pub(super) every_change: bool,
     pub(super) lasts: Duration,
     pub(super) run: ScenarioBody,
 }
 
-/// Where a scenario runs.
+/// The cluster on which a scenario runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClusterChoice {
+pub(super) enum ClusterChoice {
     /// A cluster that others use too, with an elector that has been up for long enough.
     Shared,
     /// A cluster of its own, without an elector.

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_apiserver::{ApiServer, Config};
@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use xtask::cluster::{Options, TestCluster};
 use xtask::release::Release;
 
+use crate::rig::eventually::eventually;
 use crate::rig::process::TestProcess;
 use crate::rig::programs::TestedPrograms;
 
@@ -53,46 +54,26 @@ const LISTENS: Duration = Duration::from_secs(30);
 
 impl SiteServer {
     /// Starts a real one.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub(super) async fn real(options: Options) -> Result<Self> {
         let cluster = spawn_blocking(move || TestCluster::start(&options)).await??;
         Ok(Self::Real(Arc::new(cluster)))
     }
 
     /// Starts the embedded one as a process.
-    ///
-    /// # Errors
-    /// When it does not start.
-    pub(super) async fn embedded(
-        programs: &TestedPrograms,
-        folder: &Path,
-        gate: bool,
-    ) -> Result<Self> {
+    pub(super) async fn embedded(programs: &TestedPrograms, folder: &Path) -> Result<Self> {
         let kubeconfig = folder.join("kubeconfig");
         let mut command = Command::new(&programs.elector);
-        command
-            .args(["dev", "--serve-only", "--plain", "--gate"])
-            .arg(if gate { "on" } else { "off" })
-            .arg("--kubeconfig-out")
-            .arg(&kubeconfig);
-        let mut process = TestProcess::spawn("api-server", command, folder, |_| {})?;
-        let deadline = Instant::now() + LISTENS;
+        command.args(["dev", "--serve-only", "--plain", "--gate=on"]);
+        command.arg("--kubeconfig-out").arg(&kubeconfig);
+        let process = TestProcess::spawn("api-server", command, folder, |_| {})?;
         // The file is written when the port is open, and appears whole.
-        while !kubeconfig.exists() {
-            let ended = process.ended()?;
-            ensure!(
-                ended.is_none(),
-                "the embedded API server ended: {}",
-                process.output()?
-            );
-            ensure!(
-                Instant::now() < deadline,
-                "the embedded API server does not listen"
-            );
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let listens = || async {
+            let output = process.output()?;
+            let listens = kubeconfig.exists();
+            ensure!(listens, "the embedded API server does not listen: {output}");
+            Ok(())
+        };
+        eventually(LISTENS, listens).await?;
         Ok(Self::Embedded {
             _process: process,
             kubeconfig,
@@ -100,15 +81,12 @@ impl SiteServer {
     }
 
     /// Starts the embedded one in this process.
-    ///
-    /// # Errors
-    /// When no port can be opened or the kubeconfig cannot be written.
-    pub(super) async fn local(folder: &Path, gate: bool) -> Result<Self> {
+    pub(super) async fn local(folder: &Path) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let local = Local {
             // As `elector dev` has it.
             server: ApiServer::new(Config {
-                gate,
+                gate: true,
                 ..Config::default()
             }),
             address: listener.local_addr()?,
@@ -129,18 +107,12 @@ impl SiteServer {
     }
 
     /// Writes a backup of the store of a real one into that folder, and starts it again with these options.
-    ///
-    /// # Errors
-    /// When that fails, or it is the embedded one.
     pub(super) async fn back_up(&self, backup: &Path, options: Options) -> Result<()> {
         let (cluster, backup) = (self.cluster()?, backup.to_owned());
         spawn_blocking(move || cluster.back_up(&backup, &options)).await?
     }
 
     /// Takes the store of a real one back to that backup, and starts it again with these options.
-    ///
-    /// # Errors
-    /// When that fails, or it is the embedded one.
     pub(super) async fn restore(&self, backup: &Path, options: Options) -> Result<()> {
         let (cluster, backup) = (self.cluster()?, backup.to_owned());
         spawn_blocking(move || cluster.restore(&backup, &options)).await?
@@ -156,9 +128,6 @@ impl SiteServer {
     }
 
     /// A kubeconfig in that folder for a user, in that group if any, by a client certificate.
-    ///
-    /// # Errors
-    /// When it cannot be written, or the server asks nobody who they are.
     pub(super) async fn client_kubeconfig(
         &self,
         user: &str,
@@ -179,9 +148,6 @@ impl SiteServer {
     }
 
     /// Ends it; its store stays.
-    ///
-    /// # Errors
-    /// When it cannot be ended, or has no store that would stay.
     pub(super) async fn stop(&self) -> Result<()> {
         match self {
             Self::Real(cluster) => {
@@ -194,9 +160,6 @@ impl SiteServer {
     }
 
     /// Starts it again after [`stop`](Self::stop), a real one with these options; returns when it is ready.
-    ///
-    /// # Errors
-    /// When it does not become ready.
     pub(super) async fn start(&self, options: Options) -> Result<()> {
         match self {
             Self::Real(cluster) => {

@@ -11,7 +11,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::rig::process::TestProcess;
 use crate::rig::programs::TestedPrograms;
-use crate::rig::site::{ClusterMode, TestSite};
+use crate::rig::site::{ClusterMode, SitePurpose, TestSite};
 use crate::rig::testbed::Testbed;
 
 /// The shared clusters, each started by the first scenario that needs it.
@@ -45,12 +45,9 @@ impl SharedClusters {
     pub(super) async fn shared(&self, mode: ClusterMode) -> Result<Arc<TestSite>> {
         let cell = self.shared.get(&mode).context("no such ground")?;
         let cluster_choice = cell.get_or_try_init(|| async {
-            let site = self
-                .start(mode, &mode.to_string().replace(' ', "-"))
-                .await?;
-            let elector = site
-                .elector("elector", mode.elector_flags().iter().copied())
-                .await?;
+            let folder = mode.to_string().replace(' ', "-");
+            let site = self.start(mode, &folder, SitePurpose::Sharing).await?;
+            let elector = site.start_elector("elector").await?;
             warm_up(&site)
                 .await
                 .context("the elector of a shared cluster elects nobody")?;
@@ -62,16 +59,15 @@ impl SharedClusters {
         Ok(Arc::clone(&cluster_choice.await?.site))
     }
 
-    pub(super) async fn start(&self, mode: ClusterMode, folder: &str) -> Result<Arc<TestSite>> {
+    /// A cluster, with its logs in that folder.
+    pub(super) async fn start(
+        &self,
+        mode: ClusterMode,
+        folder: &str,
+        purpose: SitePurpose,
+    ) -> Result<Arc<TestSite>> {
         let folder = self.folder.join(folder);
-        let site = TestSite::start(mode, Arc::clone(&self.programs), folder, false);
-        Ok(Arc::new(site.await?))
-    }
-
-    /// A cluster for one scenario.
-    pub(super) async fn own(&self, mode: ClusterMode, folder: &str) -> Result<Arc<TestSite>> {
-        let folder = self.folder.join(folder);
-        let site = TestSite::start_own(mode, Arc::clone(&self.programs), folder);
+        let site = TestSite::start(mode, Arc::clone(&self.programs), folder, purpose);
         Ok(Arc::new(site.await?))
     }
 }
@@ -79,9 +75,6 @@ impl SharedClusters {
 /// Waits until the elector of a cluster grants a lease to a candidate: a new one does so only after `W_max` (R6), and
 /// one that replaces the built-in controller not before that one has stopped. Until then the built-in controller may
 /// elect; it does not count terms.
-///
-/// # Errors
-/// When it does not.
 pub async fn warm_up(site: &Arc<TestSite>) -> Result<()> {
     let deadline = Instant::now() + WARM_UP;
     for attempt in 1.. {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use xtask::cluster::Options;
@@ -34,8 +34,17 @@ pub enum ClusterMode {
     Custom,
     /// The embedded API server (`elector dev --serve-only`): it keeps both fields, and no other elector is there.
     Embedded,
-    /// The same server without its gate: it drops both fields.
-    EmbeddedOff,
+}
+
+/// The use of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SitePurpose {
+    /// Many scenarios side by side.
+    Sharing,
+    /// One scenario, which may [stop](TestSite::stop) the API server, the embedded one too.
+    OneScenario,
+    /// Measuring: writes wait for the disk.
+    Measuring,
 }
 
 /// A running cluster.
@@ -57,13 +66,13 @@ impl ClusterMode {
     pub fn elector_flags(self) -> &'static [&'static str] {
         match self {
             Self::GateOn => &["--replace-builtin"],
-            Self::GateOff | Self::Custom | Self::Embedded | Self::EmbeddedOff => &[],
+            Self::GateOff | Self::Custom | Self::Embedded => &[],
         }
     }
 
     /// True of the API server of `elector dev`.
     pub(super) fn is_embedded(self) -> bool {
-        matches!(self, Self::Embedded | Self::EmbeddedOff)
+        self == Self::Embedded
     }
 
     /// The options of a real cluster of this kind.
@@ -98,7 +107,6 @@ impl fmt::Display for ClusterMode {
             Self::GateOff => "gate off",
             Self::Custom => "custom",
             Self::Embedded => "embedded",
-            Self::EmbeddedOff => "embedded gate off",
         })
     }
 }
@@ -107,48 +115,26 @@ impl fmt::Display for ClusterMode {
 
 impl TestSite {
     /// Starts a cluster and a recorder, and no elector. Logs go to `folder`.
-    ///
-    /// # Errors
-    /// When the cluster does not start.
     pub async fn start(
         mode: ClusterMode,
         programs: Arc<TestedPrograms>,
         folder: PathBuf,
-        fsync: bool,
+        purpose: SitePurpose,
     ) -> Result<Self> {
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
-        let server = match mode {
-            ClusterMode::Embedded | ClusterMode::EmbeddedOff => {
-                SiteServer::embedded(&programs, &folder, mode == ClusterMode::Embedded).await?
-            }
-            ClusterMode::GateOn | ClusterMode::GateOff | ClusterMode::Custom => {
+        let server = match purpose {
+            SitePurpose::OneScenario if mode.is_embedded() => SiteServer::local(&folder).await?,
+            _ if mode.is_embedded() => SiteServer::embedded(&programs, &folder).await?,
+            _ => {
                 let options = Options {
                     kubernetes: programs.release,
-                    fsync,
+                    fsync: purpose == SitePurpose::Measuring,
                     ..mode.options()
                 };
                 SiteServer::real(options).await?
             }
         };
-        Self::record_from(mode, programs, folder, server).await
-    }
-
-    /// The same, but an embedded API server is one that [`stop`](Self::stop) can end.
-    ///
-    /// # Errors
-    /// When the cluster does not start.
-    pub async fn start_own(
-        mode: ClusterMode,
-        programs: Arc<TestedPrograms>,
-        folder: PathBuf,
-    ) -> Result<Self> {
-        if !mode.is_embedded() {
-            return Self::start(mode, programs, folder, false).await;
-        }
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("failed to create {}", folder.display()))?;
-        let server = SiteServer::local(&folder, mode == ClusterMode::Embedded).await?;
         Self::record_from(mode, programs, folder, server).await
     }
 
@@ -158,7 +144,7 @@ impl TestSite {
         folder: PathBuf,
         server: SiteServer,
     ) -> Result<Self> {
-        let client = client(&server.kubeconfig()).await?;
+        let client = client_of(&server.kubeconfig()).await?;
         if mode == ClusterMode::Custom {
             definition::install(&client).await?;
         }
@@ -190,9 +176,6 @@ impl TestSite {
     }
 
     /// Records the candidates of another API too, from when it is served.
-    ///
-    /// # Errors
-    /// When they cannot be listed.
     pub async fn record(&self, api: CandidateApi) -> Result<()> {
         self.recorder.follow_candidates(&self.client, api).await
     }
@@ -222,18 +205,13 @@ impl TestSite {
         self.server.kubeconfig()
     }
 
-    /// A kubeconfig for a user, in that group if any, by a client certificate.
-    ///
-    /// # Errors
-    /// When it cannot be had.
     pub(super) async fn client_kubeconfig(
         &self,
         user: &str,
         group: Option<&str>,
     ) -> Result<PathBuf> {
-        self.server
-            .client_kubeconfig(user, group, &self.folder)
-            .await
+        let folder = &self.folder;
+        self.server.client_kubeconfig(user, group, folder).await
     }
 
     /// Where the API server listens; empty for the embedded one, whose kubeconfig says it.
@@ -255,38 +233,26 @@ impl TestSite {
     }
 
     /// Restarts the API server, which serves LeaseCandidates of its own from then on, or does not.
-    ///
-    /// # Errors
-    /// When it does not start again, or is none that can be restarted.
     pub async fn restart(&self, serve_candidates: bool) -> Result<()> {
-        self.server.stop().await?;
         let options = Options {
             serve_candidates,
             ..self.mode.options()
         };
+        self.server.stop().await?;
         self.server.start(options).await
     }
 
     /// Ends the API server; its store stays.
-    ///
-    /// # Errors
-    /// When it cannot be ended.
     pub async fn stop(&self) -> Result<()> {
         self.server.stop().await
     }
 
     /// Starts the API server again after [`stop`](Self::stop), and waits until it is ready.
-    ///
-    /// # Errors
-    /// When it does not start again.
     pub async fn start_again(&self) -> Result<()> {
         self.server.start(self.mode.options()).await
     }
 
     /// Makes a backup of the store, during which the API server is away; returns its folder.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub async fn back_up(&self) -> Result<PathBuf> {
         let backup = self.folder.join("etcd-backup");
         self.server.back_up(&backup, self.mode.options()).await?;
@@ -295,55 +261,38 @@ impl TestSite {
 
     /// Takes the store back to that backup. Its versions go back too, so that the journals have nothing until
     /// [`pass`](Self::pass) has come beyond those that they have.
-    ///
-    /// # Errors
-    /// When it cannot be restored.
     pub async fn restore(&self, backup: &Path) -> Result<()> {
         self.server.restore(backup, self.mode.options()).await
     }
 
     /// The version of the store: that of an object that is written now.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub async fn version(&self) -> Result<u64> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), "default");
-        let map = ConfigMap {
-            metadata: ObjectMeta {
-                generate_name: Some("version-".to_owned()),
-                ..ObjectMeta::default()
-            },
-            ..ConfigMap::default()
-        };
+        let mut map = ConfigMap::default();
+        map.metadata.generate_name = Some("version-".to_owned());
         let written = maps.create(&PostParams::default(), &map).await?;
         let version = written.metadata.resource_version;
         Ok(version.context("an object without a version")?.parse()?)
     }
 
     /// Writes until the store has come beyond that version.
-    ///
-    /// # Errors
-    /// When something cannot be written.
     pub async fn pass(&self, version: u64) -> Result<()> {
         while self.version().await? <= version {}
         Ok(())
     }
 
     /// Restarts the API server, which logs all writes of Leases and LeaseCandidates from then on.
-    ///
-    /// # Errors
-    /// When it does not start again, or is the embedded one, which has no such log.
     pub async fn audit(&self) -> Result<AuditLog> {
         ensure!(
             !self.mode.is_embedded(),
             "the embedded API server logs no writes"
         );
         let (log, flags) = AuditLog::in_folder(&self.folder)?;
-        self.server.stop().await?;
         let options = Options {
             apiserver_flags: flags,
             ..self.mode.options()
         };
+        self.server.stop().await?;
         self.server.start(options).await?;
         Ok(log)
     }
@@ -368,14 +317,11 @@ pub fn command(program: &Path, kubeconfig: &Path) -> Command {
     command
 }
 
-async fn client(kubeconfig: &Path) -> Result<Client> {
-    client_of(Kubeconfig::read_from(kubeconfig).context("failed to read the kubeconfig")?).await
-}
-
-/// A client with these credentials.
-pub(super) async fn client_of(kubeconfig: Kubeconfig) -> Result<Client> {
-    let mut config =
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+/// A client with the credentials of this kubeconfig.
+pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).context("failed to read the kubeconfig")?;
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
     // Its pauses double: a watch would be opened long after the server is there again.
     config.default_retry = false;
     Ok(Client::try_from(config)?)

@@ -1,6 +1,5 @@
 //! Runs scenarios side by side on shared clusters, and reports as `cargo test` does.
 
-use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::Path;
@@ -8,28 +7,35 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
+use clap::Parser as _;
 use elector_verify::Implementation;
 use tokio::sync::{OnceCell, Semaphore};
-use tokio::task::{Id, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::rig::every_change::EveryChange;
 use crate::rig::programs::{ElectorVersion, TestedPrograms};
 use crate::rig::record::{record, record_table};
 use crate::rig::results::{ScenarioResult, summary};
 use crate::rig::scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
 use crate::rig::selection::ScenarioSelection;
 use crate::rig::shared_clusters::{OWN_CLUSTERS, SharedClusters};
-use crate::rig::site::ClusterMode;
+use crate::rig::site::{ClusterMode, SitePurpose};
 use crate::rig::testbed::Testbed;
 
 /// The scenarios, and which of them to run.
-#[derive(Debug)]
+#[derive(Default)]
 pub struct Suite {
     scenarios: Vec<Scenario>,
-    every_change: &'static [EveryChange],
     /// The columns of the table that `--record-table` writes.
     columns: &'static [&'static str],
+}
+
+/// Scenarios that run in the same places, to be added one by one.
+pub struct ScenarioGroup<'s> {
+    suite: &'s mut Suite,
+    cluster_choice: ClusterChoice,
+    places: Vec<(Implementation, &'static [ClusterMode])>,
+    every_change: Option<&'static [ClusterMode]>,
 }
 
 /// The number of scenarios at once: their processes wait for most of the time.
@@ -41,18 +47,61 @@ const KEEP_LOGS: &str = "ELECTOR_KEEP_LOGS";
 /// The most by which a scenario may overrun, before it counts as hung.
 const HANG: Duration = Duration::from_secs(180);
 
+// === impl ScenarioGroup ===
+
+impl ScenarioGroup<'_> {
+    /// With that implementation on those kinds of clusters too.
+    #[must_use]
+    pub fn and(mut self, implementation: Implementation, modes: &'static [ClusterMode]) -> Self {
+        self.places.push((implementation, modes));
+        self
+    }
+
+    /// For every change on those kinds of clusters alone. A cluster of its own takes both processors for half a minute; the
+    /// embedded server takes next to nothing, so that what can run on it always does.
+    #[must_use]
+    pub fn every_change_on(mut self, modes: &'static [ClusterMode]) -> Self {
+        self.every_change = Some(modes);
+        self
+    }
+
+    /// Adds a scenario. The seconds are how long it takes, so that the long ones start first.
+    pub fn add<F, R>(&mut self, name: &'static str, seconds: u64, run: F)
+    where
+        F: Fn(Arc<Testbed>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.add_with(RequiredFlag::Nothing, name, seconds, run);
+    }
+
+    /// Adds one that is left out without that flag.
+    pub fn add_with<F, R>(&mut self, flag: RequiredFlag, name: &'static str, seconds: u64, run: F)
+    where
+        F: Fn(Arc<Testbed>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<()>> + Send + 'static,
+    {
+        let run: ScenarioBody = Arc::new(move |testbed| Box::pin(run(testbed)));
+        for (implementation, modes) in &self.places {
+            for mode in *modes {
+                let listed = self.every_change.is_none_or(|modes| modes.contains(mode));
+                self.suite.scenarios.push(Scenario {
+                    name,
+                    mode: *mode,
+                    implementation: *implementation,
+                    cluster_choice: self.cluster_choice,
+                    flag,
+                    every_change: mode.is_embedded() || listed,
+                    lasts: Duration::from_secs(seconds),
+                    run: Arc::clone(&run),
+                });
+            }
+        }
+    }
+}
+
 // === impl Suite ===
 
 impl Suite {
-    /// A suite without scenarios yet.
-    pub fn new(every_change: &'static [EveryChange]) -> Self {
-        Self {
-            scenarios: Vec::new(),
-            every_change,
-            columns: &[],
-        }
-    }
-
     /// Has a table with these columns, into which scenarios put [cells](Testbed::cell) of several rows.
     #[must_use]
     pub fn with_table(mut self, columns: &'static [&'static str]) -> Self {
@@ -60,78 +109,44 @@ impl Suite {
         self
     }
 
-    /// Adds a scenario once for each mode and each implementation. `lasts` is how long it takes, so that the long ones start
-    /// first.
-    pub fn add(
+    /// Scenarios on clusters that others use too, with an elector that has been up for long enough.
+    pub fn shared(
         &mut self,
-        name: &'static str,
-        cluster_choice: ClusterChoice,
-        implementations: &[Implementation],
-        modes: &[ClusterMode],
-        lasts: Duration,
-        run: ScenarioBody,
-    ) {
-        let flag = RequiredFlag::Nothing;
-        self.add_with_flag(
-            flag,
-            name,
-            cluster_choice,
-            implementations,
-            modes,
-            lasts,
-            run,
-        );
+        implementation: Implementation,
+        modes: &'static [ClusterMode],
+    ) -> ScenarioGroup<'_> {
+        self.group(ClusterChoice::Shared, implementation, modes)
     }
 
-    /// The same for a scenario that is left out without that flag.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each names a property of the scenario, and each call has them in one list"
-    )]
-    pub fn add_with_flag(
+    /// Scenarios on clusters of their own, without an elector.
+    pub fn own(
         &mut self,
-        flag: RequiredFlag,
-        name: &'static str,
+        implementation: Implementation,
+        modes: &'static [ClusterMode],
+    ) -> ScenarioGroup<'_> {
+        self.group(ClusterChoice::Own, implementation, modes)
+    }
+
+    fn group(
+        &mut self,
         cluster_choice: ClusterChoice,
-        implementations: &[Implementation],
-        modes: &[ClusterMode],
-        lasts: Duration,
-        run: ScenarioBody,
-    ) {
-        for &mode in modes {
-            for &implementation in implementations {
-                self.scenarios.push(Scenario {
-                    name,
-                    mode,
-                    implementation,
-                    cluster_choice,
-                    flag,
-                    lasts,
-                    run,
-                });
-            }
+        implementation: Implementation,
+        modes: &'static [ClusterMode],
+    ) -> ScenarioGroup<'_> {
+        ScenarioGroup {
+            suite: self,
+            cluster_choice,
+            places: vec![(implementation, modes)],
+            every_change: None,
         }
     }
 
-    /// Runs what the command line asks for. Whether all went well.
-    ///
-    /// # Errors
-    /// When the command line cannot be understood or nothing can be run at all.
+    /// Runs what the command line asks for. True if all went well.
     pub fn run(self, arguments: impl Iterator<Item = String>) -> Result<bool> {
-        let selection = ScenarioSelection::parse(arguments)?;
+        let selection = ScenarioSelection::try_parse_from(arguments)?;
         let all = self.scenarios.len();
-        let own: Vec<(&str, ClusterMode)> = self
-            .scenarios
-            .iter()
-            .filter(|scenario| scenario.cluster_choice == ClusterChoice::Own)
-            .map(|scenario| (scenario.name, scenario.mode))
-            .collect();
-        EveryChange::check(self.every_change, &own)?;
-        let mut chosen: Vec<Scenario> = self
-            .scenarios
-            .into_iter()
-            .filter(|scenario| selection.wants(&scenario.full_name()))
-            .collect();
+        let mut chosen = self.scenarios;
+        chosen.retain(|scenario| selection.wants(&scenario.full_name()));
         if selection.list {
             for scenario in &chosen {
                 println!("{}: test", scenario.full_name());
@@ -156,40 +171,7 @@ impl Suite {
         programs.earlier_version = earlier.map(ElectorVersion::in_folder);
         let programs = Arc::new(programs);
         let before = chosen.len();
-        if !selection.all_modes && !selection.names_some() {
-            chosen.retain(|scenario| {
-                scenario.cluster_choice == ClusterChoice::Shared
-                    || EveryChange::has(self.every_change, scenario.name, scenario.mode)
-            });
-            println!(
-                "left out: {} scenarios that run in other modes (--all-modes)",
-                before - chosen.len()
-            );
-        }
-        for (flag, given, what) in [
-            (RequiredFlag::Long, selection.long, "take minutes (--long)"),
-            (
-                RequiredFlag::Beside,
-                programs.other_build.is_some(),
-                "need another build of elector (--beside PATH)",
-            ),
-            (
-                RequiredFlag::UpgradeFrom,
-                programs.earlier_version.is_some(),
-                "need an earlier version of Elector (--upgrade-from FOLDER)",
-            ),
-        ] {
-            let all = chosen.len();
-            chosen.retain(|scenario| given || scenario.flag != flag);
-            if chosen.len() < all {
-                println!("left out: {} scenarios that {what}", all - chosen.len());
-            }
-        }
-        chosen.retain(|scenario| {
-            scenario.implementation == Implementation::Elector || programs.interop.is_some()
-        });
-        // The embedded server is of no release, and client-go of another one may not know it.
-        chosen.retain(|scenario| !scenario.mode.is_embedded() || programs.release.is_none());
+        leave_out(&mut chosen, &selection, &programs);
         let ignored = before - chosen.len();
         // The long ones first, and those for which a cluster has to be started.
         chosen.sort_by_key(|scenario| (std::cmp::Reverse(scenario.lasts), scenario.full_name()));
@@ -199,17 +181,11 @@ impl Suite {
             .build()?;
         let start = Instant::now();
         let expected = chosen.len();
-        let results = runtime.block_on(run_all(
-            chosen,
-            Arc::clone(&programs),
-            folder.path(),
-            selection.jobs.unwrap_or(JOBS),
-        ));
-        ensure!(
-            results.len() == expected,
-            "{} of {expected} scenarios have a result",
-            results.len()
-        );
+        let jobs = selection.jobs.unwrap_or(JOBS);
+        let running = run_all(chosen, Arc::clone(&programs), folder.path(), jobs);
+        let results = runtime.block_on(running);
+        let count = results.len();
+        ensure!(count == expected, "{count} of {expected} scenarios ended");
         let good = results.iter().all(|result| result.error.is_none());
         if !good || env::var_os(KEEP_LOGS).is_some_and(|value| value == "1") {
             println!("\nlogs: {}", folder.keep().display());
@@ -225,6 +201,31 @@ impl Suite {
         }
         Ok(good)
     }
+}
+
+/// Leaves out what the command line does not ask for, or these programs cannot play.
+fn leave_out(chosen: &mut Vec<Scenario>, selection: &ScenarioSelection, programs: &TestedPrograms) {
+    let all_modes = selection.all_modes || selection.names_some();
+    let has = |flag| match flag {
+        RequiredFlag::Nothing => true,
+        RequiredFlag::Long => selection.long,
+        RequiredFlag::Beside => programs.other_build.is_some(),
+        RequiredFlag::UpgradeFrom => programs.earlier_version.is_some(),
+    };
+    let before = chosen.len();
+    chosen.retain(|scenario| all_modes || scenario.every_change);
+    let other_modes = before - chosen.len();
+    chosen.retain(|scenario| has(scenario.flag));
+    let others = before - other_modes - chosen.len();
+    println!(
+        "left out: {other_modes} scenarios that run in other modes (--all-modes), and {others} that take minutes \
+         (--long), another build of elector (--beside PATH) or an earlier version (--upgrade-from FOLDER)"
+    );
+    chosen.retain(|scenario| {
+        scenario.implementation == Implementation::Elector || programs.interop.is_some()
+    });
+    // The embedded server is of no release, and client-go of another one may not know it.
+    chosen.retain(|scenario| !scenario.mode.is_embedded() || programs.release.is_none());
 }
 
 async fn run_all(
@@ -249,11 +250,10 @@ async fn run_all(
         permits,
     });
     let slots = Arc::new(Semaphore::new(jobs.max(1)));
-    let (mut running, mut started) = (JoinSet::new(), BTreeMap::new());
+    let mut running = JoinSet::new();
     for scenario in scenarios {
         let (clusters, slots) = (Arc::clone(&clusters), Arc::clone(&slots));
-        let known = scenario.clone();
-        let task = running.spawn(async move {
+        running.spawn(async move {
             let start = Instant::now();
             match run_one(&scenario, &clusters, &slots).await {
                 Ok((testbed, took)) => ScenarioResult {
@@ -263,33 +263,25 @@ async fn run_all(
                     cells: testbed.cells(),
                     error: None,
                 },
-                Err(error) => {
-                    ScenarioResult::failed(scenario, start.elapsed(), format!("{error:#}"))
-                }
+                Err(error) => ScenarioResult {
+                    scenario,
+                    took: start.elapsed(),
+                    figures: Vec::new(),
+                    cells: Vec::new(),
+                    error: Some(format!("{error:#}")),
+                },
             }
         });
-        started.insert(task.id(), (known, Instant::now()));
     }
-    join_all(running, started).await
-}
-
-/// The results of all scenarios. One whose task panicked, in its verdict for instance, has failed.
-async fn join_all(
-    mut running: JoinSet<ScenarioResult>,
-    mut started: BTreeMap<Id, (Scenario, Instant)>,
-) -> Vec<ScenarioResult> {
     let mut results = Vec::new();
     while let Some(joined) = running.join_next().await {
-        let result = match joined {
-            Ok(result) => Some(result),
-            Err(error) => started.remove(&error.id()).map(|(scenario, start)| {
-                let error = format!("could not be joined: {error}");
-                ScenarioResult::failed(scenario, start.elapsed(), error)
-            }),
-        };
-        if let Some(result) = result {
-            println!("{}", result.line());
-            results.push(result);
+        match joined {
+            Ok(result) => {
+                println!("{}", result.line());
+                results.push(result);
+            }
+            // The count of the results says so too.
+            Err(error) => println!("a scenario could not be joined: {error}"),
         }
     }
     results
@@ -304,14 +296,14 @@ async fn run_one(
     let (_own, site) = match scenario.cluster_choice {
         ClusterChoice::Shared => (None, clusters.shared(scenario.mode).await?),
         ClusterChoice::Own => {
-            let permit = match scenario.mode {
-                // It is a part of this process and needs next to nothing.
-                ClusterMode::Embedded | ClusterMode::EmbeddedOff => None,
-                ClusterMode::GateOn | ClusterMode::GateOff | ClusterMode::Custom => {
-                    Some(clusters.permits.acquire().await?)
-                }
+            // The embedded server is a part of this process and needs next to nothing.
+            let permit = match scenario.mode.is_embedded() {
+                true => None,
+                false => Some(clusters.permits.acquire().await?),
             };
-            (permit, clusters.own(scenario.mode, &namespace).await?)
+            let purpose = SitePurpose::OneScenario;
+            let site = clusters.start(scenario.mode, &namespace, purpose).await?;
+            (permit, site)
         }
     };
     let _slot = slots.acquire().await?;
@@ -341,45 +333,4 @@ async fn run_one(
         anyhow!("{error:#}\n\nmeasured: {figures:?}\n\n{text}")
     })?;
     Ok((testbed, took))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_scenario_that_cannot_be_joined_has_failed() {
-        let scenario = |name| Scenario {
-            name,
-            mode: ClusterMode::GateOn,
-            implementation: Implementation::Elector,
-            cluster_choice: ClusterChoice::Shared,
-            flag: RequiredFlag::Nothing,
-            lasts: Duration::ZERO,
-            run: |_| Box::pin(async { Ok(()) }),
-        };
-        let (mut running, mut started) = (JoinSet::new(), BTreeMap::new());
-        for name in ["panics", "ends"] {
-            let known = scenario(name);
-            let task = running.spawn(async move {
-                assert_ne!(name, "panics", "its verdict");
-                ScenarioResult {
-                    scenario: scenario(name),
-                    took: Duration::ZERO,
-                    figures: Vec::new(),
-                    cells: Vec::new(),
-                    error: None,
-                }
-            });
-            started.insert(task.id(), (known, Instant::now()));
-        }
-        let mut results = join_all(running, started).await;
-        results.sort_by_key(|result| result.scenario.name);
-        let [ends, panics] = results.as_slice() else {
-            panic!("{} results", results.len());
-        };
-        assert_eq!((ends.scenario.name, &ends.error), ("ends", &None));
-        let error = panics.error.as_deref().unwrap_or_default();
-        assert!(error.contains("its verdict"), "{error}");
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -18,7 +18,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::task::spawn_blocking;
 
 use crate::rig::account::TestAccount;
-use crate::rig::journal::{Journal, now};
+use crate::rig::journal::{Journal, JournalMark, events, now, revisions};
 use crate::rig::site::TestSite;
 
 /// A namespace of a site, for one scenario.
@@ -31,13 +31,19 @@ pub struct Testbed {
     journal: Arc<Journal>,
     folder: PathBuf,
     candidate_account: Option<TestAccount>,
-    participants: Mutex<Participants>,
-    figures: Mutex<Vec<(String, Duration)>>,
+    book: Mutex<TestbedBook>,
+}
+
+/// Words of a scenario for its judge and for its report.
+#[derive(Debug)]
+struct TestbedBook {
+    participants: Participants,
+    judged_by_lease: BTreeSet<String>,
+    figures: Vec<(String, Duration)>,
     /// The amounts of things, in words.
-    amounts: Mutex<Vec<(String, String)>>,
+    amounts: Vec<(String, String)>,
     /// The cells of the suite's table: row, column and value.
-    cells: Mutex<Vec<(String, &'static str, Duration)>>,
-    judged_by_lease: Mutex<BTreeSet<String>>,
+    cells: Vec<(String, &'static str, Duration)>,
 }
 
 /// The name of the lease in nearly all scenarios.
@@ -45,6 +51,9 @@ pub const LEASE: &str = "work";
 
 /// `W_max`, the default of `--max-lease-duration`.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(15);
+
+/// For what should come at once, on a machine that is busy with all the other scenarios.
+pub const PROMPTLY: Duration = Duration::from_secs(10);
 
 /// The longest delay of the recorder on a machine that is busy with many scenarios.
 const RECORDING_DELAY: Duration = Duration::from_secs(2);
@@ -59,9 +68,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Testbed {
     /// Makes the namespace. Candidates that are not said to be of another implementation are `implementation`'s.
-    ///
-    /// # Errors
-    /// When the namespace cannot be created.
     pub async fn open(
         site: Arc<TestSite>,
         namespace: &str,
@@ -71,9 +77,6 @@ impl Testbed {
     }
 
     /// The same for a scenario about another lease than [`LEASE`].
-    ///
-    /// # Errors
-    /// When the namespace cannot be created.
     pub async fn open_for(
         site: Arc<TestSite>,
         namespace: &str,
@@ -90,14 +93,25 @@ impl Testbed {
             ..Namespace::default()
         };
         match namespaces.create(&PostParams::default(), &object).await {
-            Ok(_) => {}
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            Err(error) => return Err(error).context("failed to create a namespace"),
+            created => drop(created.context("failed to create a namespace")?),
         }
         let folder = site.folder().join(namespace);
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
         let candidate_account = site.candidate_account(namespace, lease).await?;
+        let limits = Limits {
+            longest_lease: LONGEST_LEASE,
+            recording_delay: RECORDING_DELAY,
+            ..Limits::default()
+        };
+        let book = TestbedBook {
+            participants: Participants::new(limits),
+            judged_by_lease: BTreeSet::new(),
+            figures: Vec::new(),
+            amounts: Vec::new(),
+            cells: Vec::new(),
+        };
         let testbed = Self {
             journal: site.journal(namespace),
             site,
@@ -106,18 +120,22 @@ impl Testbed {
             lease: lease.to_owned(),
             folder,
             candidate_account,
-            participants: Mutex::new(Participants::new(Limits {
-                longest_lease: LONGEST_LEASE,
-                recording_delay: RECORDING_DELAY,
-                ..Limits::default()
-            })),
-            figures: Mutex::default(),
-            amounts: Mutex::default(),
-            cells: Mutex::default(),
-            judged_by_lease: Mutex::default(),
+            book: Mutex::new(book),
         };
         testbed.admit(&[lease]).await?;
         Ok(testbed)
+    }
+
+    /// Another namespace of the cluster, for a part of the scenario with our candidates.
+    pub async fn open_beside(&self, namespace: &str) -> Result<Self> {
+        Self::open(Arc::clone(&self.site), namespace, Implementation::Elector).await
+    }
+
+    /// The end of a part of the scenario that was played in `other`, which is judged here; its figures are taken over.
+    pub async fn conclude(&self, other: &Self, played: Result<()>) -> Result<()> {
+        let judged = other.verdict().await;
+        self.book().figures.extend(other.figures());
+        played.and(judged).with_context(|| other.journal.text())
     }
 
     /// The cluster.
@@ -151,7 +169,7 @@ impl Testbed {
         &self.journal
     }
 
-    /// Where the logs of its processes go.
+    /// The folder for the logs of its processes.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -159,67 +177,50 @@ impl Testbed {
     /// Adds a candidate for this lease to the participants, so that its writes are judged.
     pub fn add_participant(&self, name: &str, implementation: Implementation, lease: &str) {
         let lease = LeaseKey::new(self.namespace.as_str(), lease);
-        self.participants().add(lease, name, implementation);
+        self.book().participants.add(lease, name, implementation);
     }
 
     /// Says that this candidate is stopped now and then: what it says comes late, so that the Lease alone tells how long
     /// it may have believed.
     pub fn judge_by_lease(&self, name: &str) {
-        let names = self.judged_by_lease.lock();
-        let mut names = names.unwrap_or_else(PoisonError::into_inner);
-        names.insert(name.to_owned());
+        self.book().judged_by_lease.insert(name.to_owned());
     }
 
     /// Says how long all holders here believe after the send of a renewal (H), where it is not two thirds of the
     /// duration.
     pub fn believe_for(&self, renew_deadline: Duration) {
-        self.participants().limits.renew_deadline = Some(renew_deadline);
+        self.book().participants.limits.renew_deadline = Some(renew_deadline);
     }
 
     /// A figure for the report.
     pub fn figure(&self, name: &str, value: Duration) {
-        self.figures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((name.to_owned(), value));
-    }
-
-    /// A time for that row and column of the [table](crate::rig::Suite::with_table) of the suite.
-    pub fn cell(&self, row: &str, column: &'static str, value: Duration) {
-        let cells = self.cells.lock();
-        let mut cells = cells.unwrap_or_else(PoisonError::into_inner);
-        cells.push((row.to_owned(), column, value));
-    }
-
-    /// All of these.
-    pub(super) fn cells(&self) -> Vec<(String, &'static str, Duration)> {
-        let cells = self.cells.lock();
-        cells.unwrap_or_else(PoisonError::into_inner).clone()
+        self.book().figures.push((name.to_owned(), value));
     }
 
     /// Another figure for the report, with its unit.
     pub fn amount(&self, name: &str, value: impl Into<String>) {
-        self.amounts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((name.to_owned(), value.into()));
+        self.book().amounts.push((name.to_owned(), value.into()));
+    }
+
+    /// A time for that row and column of the [table](crate::rig::Suite::with_table) of the suite.
+    pub fn cell(&self, row: &str, column: &'static str, value: Duration) {
+        self.book().cells.push((row.to_owned(), column, value));
+    }
+
+    pub(super) fn cells(&self) -> Vec<(String, &'static str, Duration)> {
+        self.book().cells.clone()
+    }
+
+    /// The figures so far.
+    pub fn figures(&self) -> Vec<(String, Duration)> {
+        self.book().figures.clone()
     }
 
     /// All figures, for the report.
     pub(super) fn all_figures(&self) -> Vec<(String, String)> {
         let times = self.figures().into_iter();
         let times = times.map(|(name, value)| (name, format!("{:.3} s", value.as_secs_f64())));
-        let amounts = self.amounts.lock();
-        let amounts = amounts.unwrap_or_else(PoisonError::into_inner);
-        times.chain(amounts.iter().cloned()).collect()
-    }
-
-    /// The figures so far.
-    pub fn figures(&self) -> Vec<(String, Duration)> {
-        self.figures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        times.chain(self.book().amounts.iter().cloned()).collect()
     }
 
     /// The Leases of the namespace.
@@ -229,11 +230,8 @@ impl Testbed {
 
     /// The candidates of the namespace.
     pub fn candidates(&self) -> Api<LeaseCandidate> {
-        Api::namespaced_with(
-            self.site.client().clone(),
-            &self.namespace,
-            &self.site.candidate_api(),
-        )
+        let api = self.site.candidate_api();
+        Api::namespaced_with(self.site.client().clone(), &self.namespace, &api)
     }
 
     /// The key of the lease that the scenario is about.
@@ -242,36 +240,38 @@ impl Testbed {
     }
 
     /// Writes a Lease as the test's own deed, by creation or by compare-and-swap on what it carries.
-    ///
-    /// # Errors
-    /// When the server refuses it.
     pub async fn write(&self, lease: &Lease) -> Result<Lease> {
         // The journal must not be judged before the revision is known to be ours; judging comes last.
+        let (leases, parameters) = (self.leases(), PostParams::default());
         let written = match lease.metadata.resource_version {
-            Some(_) => {
-                self.leases()
-                    .replace(&lease.name_any(), &PostParams::default(), lease)
-                    .await
-            }
-            None => self.leases().create(&PostParams::default(), lease).await,
+            Some(_) => leases.replace(&lease.name_any(), &parameters, lease).await,
+            None => leases.create(&parameters, lease).await,
         };
         let written = written.context("failed to write a lease")?;
-        let version = written
-            .metadata
-            .resource_version
-            .clone()
-            .unwrap_or_default();
-        self.journal
-            .note(format!("wrote the lease {} @{version}", written.name_any()));
+        let version = written.resource_version().unwrap_or_default();
+        self.note(&format!(
+            "wrote the lease {} @{version}",
+            written.name_any()
+        ));
         let version = version.parse().context("a version that is no number")?;
-        self.participants().add_foreign(ResourceVersion(version));
+        let foreign = ResourceVersion(version);
+        self.book().participants.add_foreign(foreign);
         Ok(written)
     }
 
+    /// Writes on the newest revision of a Lease, as often as its holder is quicker.
+    pub async fn overwrite(&self, lease: &str, change: impl Fn(&mut Lease)) -> Result<Lease> {
+        loop {
+            let mut newest = self.leases().get(lease).await?;
+            change(&mut newest);
+            match self.write(&newest).await {
+                Err(error) if is_conflict(&error) => {}
+                written => return written,
+            }
+        }
+    }
+
     /// Creates the lease as its last holder left it: released, with a label and an annotation of this name and value.
-    ///
-    /// # Errors
-    /// When the server refuses it.
     pub async fn write_released(&self, (name, value): (&str, &str)) -> Result<Lease> {
         let released = LeaseRecord::born(None).released(now());
         let mut lease = Lease::named(&self.key()).with_record(&released, Carrier::Annotations);
@@ -284,20 +284,32 @@ impl Testbed {
     }
 
     /// Waits until any candidate leads; which one, and since when.
-    ///
-    /// # Errors
-    /// When none does within `patience`.
     pub async fn first_leader(&self, patience: Duration) -> Result<(String, Timestamp)> {
-        let leading = |entries: &[HistoryEntry]| entries.iter().find_map(leading);
-        self.journal
-            .until("somebody leads", patience, leading)
-            .await
+        self.leader_since(JournalMark::BEGINNING, patience).await
+    }
+
+    /// The same for the first one that begins to lead after that mark.
+    pub async fn leader_since(
+        &self,
+        mark: JournalMark,
+        patience: Duration,
+    ) -> Result<(String, Timestamp)> {
+        let leading = |entries: &[HistoryEntry]| {
+            let first = events(mark.since(entries), EventKind::Leading).next();
+            first.map(|(event, at)| (event.name.clone(), at))
+        };
+        self.journal.until("one leads", patience, leading).await
+    }
+
+    /// Waits until a candidate's object is there, in an entry after that mark.
+    pub async fn registered(&self, name: &str, mark: JournalMark) -> Result<()> {
+        let there = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Candidate(found, _) if found == name);
+        let look = |entries: &[HistoryEntry]| mark.since(entries).iter().any(there).then_some(());
+        let what = format!("{name} is registered");
+        self.journal.until(&what, PROMPTLY, look).await
     }
 
     /// Waits until the newest revision of the lease satisfies `look`.
-    ///
-    /// # Errors
-    /// When it does not within `patience`.
     pub async fn lease_until<T>(
         &self,
         what: &str,
@@ -310,9 +322,6 @@ impl Testbed {
     }
 
     /// The newest revision of the lease that was seen.
-    ///
-    /// # Errors
-    /// When there is none.
     pub fn lease(&self) -> Result<Arc<Lease>> {
         self.journal
             .read(|entries| newest(entries, &self.lease))
@@ -321,63 +330,60 @@ impl Testbed {
 
     /// Waits until the holder of the lease has renewed it so many times from now on, and checks that it stays the
     /// holder and in its term all along. This takes `times` of its renew intervals, which is what it is for.
-    ///
-    /// # Errors
-    /// When the holder or the term changes, or it does not renew.
     pub async fn stays(&self, holder: &str, times: usize) -> Result<()> {
+        let held = |lease: &Lease| {
+            let spec = &lease.spec;
+            let holder = spec.holder_identity.clone().unwrap_or_default();
+            (holder, spec.lease_transitions.unwrap_or(0))
+        };
         // A candidate may say that it leads before the watch has brought its lease.
         let named = format!("the lease names {holder}");
         let term = self
-            .lease_until(&named, Duration::from_secs(5), |lease| {
-                let named = lease.spec.holder_identity.as_deref() == Some(holder);
-                named.then(|| lease.spec.lease_transitions.unwrap_or(0))
+            .lease_until(&named, PROMPTLY / 2, |lease| {
+                let (named, term) = held(lease);
+                (named == holder).then_some(term)
             })
             .await?;
-        let start = self.journal.len();
+        let kept = (holder.to_owned(), term);
+        let start = self.journal.mark();
         let patience = Duration::from_secs(8) * u32::try_from(times)?;
         let what = format!("{holder} renews {times} times");
         let outcome = self.journal.until(&what, patience, |entries| {
-            let revisions: Vec<&Arc<Lease>> = entries[start..]
-                .iter()
-                .filter_map(|entry| revision(entry, &self.lease))
-                .collect();
-            let strange = |lease: &&&Arc<Lease>| {
-                lease.spec.holder_identity.as_deref() != Some(holder)
-                    || lease.spec.lease_transitions.unwrap_or(0) != term
-            };
-            if let Some(lease) = revisions.iter().find(strange) {
-                let (holder, term) = (&lease.spec.holder_identity, lease.spec.lease_transitions);
-                return Some(Err(format!(
-                    "the lease went to {holder:?} in term {term:?}"
-                )));
+            let mut renewals = Vec::new();
+            for (lease, _) in revisions(start.since(entries), &self.lease) {
+                let now = held(lease);
+                if now != kept {
+                    return Some(Err(now));
+                }
+                renewals.push(lease.spec.renew_time);
             }
-            let mut renewals: Vec<_> = revisions
-                .iter()
-                .map(|lease| lease.spec.renew_time)
-                .collect();
             renewals.dedup();
             (renewals.len() >= times).then_some(Ok(()))
         });
         match outcome.await? {
             Ok(()) => Ok(()),
-            Err(change) => bail!("{holder} did not keep the lease: {change}"),
+            Err((other, term)) => bail!("the lease of {holder} went to {other:?} in term {term}"),
         }
     }
 
     /// The number of terms begun so far, by the events of the candidates.
     pub fn terms(&self) -> usize {
         self.journal
-            .read(|entries| entries.iter().filter_map(leading).count())
+            .read(|entries| events(entries, EventKind::Leading).count())
+    }
+
+    /// Checks that so many terms have begun.
+    pub fn has_begun_terms(&self, count: usize) -> Result<()> {
+        let terms = self.terms();
+        ensure!(terms == count, "{terms} terms began, and not {count}");
+        Ok(())
     }
 
     /// Checks the journal against the rules, once everything that has been written so far stands in it.
-    ///
-    /// # Errors
-    /// Names every fault.
     pub async fn verdict(&self) -> Result<()> {
         self.settle().await?;
-        let participants = self.participants().clone();
-        let history = self.told_in_time();
+        let participants = self.book().participants.clone();
+        let history = self.reported_in_time();
         // Hundreds of leases take a second, in which others must not wait.
         let verdict = spawn_blocking(move || verify(&history, &participants)).await?;
         ensure!(verdict.holds(), "{verdict}");
@@ -385,21 +391,21 @@ impl Testbed {
     }
 
     /// Notes the time of something the test does.
-    pub fn note(&self, text: &str) -> Timestamp {
+    pub fn note(&self, text: &str) -> JournalMark {
+        let mark = self.journal.mark();
         self.journal.note(text);
-        now()
+        mark
     }
 
     /// The journal without the words of those that are judged by the Lease.
-    fn told_in_time(&self) -> History {
-        let names = self.judged_by_lease.lock();
-        let names = names.unwrap_or_else(PoisonError::into_inner);
-        let told_late = |entry: &HistoryEntry| match &entry.content {
-            EntryContent::Event(event) => names.contains(&event.name),
+    fn reported_in_time(&self) -> History {
+        let book = self.book();
+        let late = |entry: &HistoryEntry| match &entry.content {
+            EntryContent::Event(event) => book.judged_by_lease.contains(&event.name),
             _ => false,
         };
         let mut entries = self.journal.read(<[HistoryEntry]>::to_vec);
-        entries.retain(|entry| !told_late(entry));
+        entries.retain(|entry| !late(entry));
         // Events from before a kill may have been read later.
         entries.sort_by_key(|entry| entry.at);
         History::from(entries)
@@ -408,46 +414,34 @@ impl Testbed {
     /// Waits until the recorder has seen a Lease that is written now, and with it all earlier ones.
     async fn settle(&self) -> Result<()> {
         let mut last = Lease::named(&LeaseKey::new(self.namespace.as_str(), SETTLED));
-        last.spec.holder_identity = Some(self.journal.len().to_string());
-        let api = self.leases();
+        last.spec.holder_identity = Some(now().as_micros().to_string());
+        let (api, parameters) = (self.leases(), PostParams::default());
         if let Some(known) = api.get_opt(SETTLED).await? {
             last.metadata.resource_version = known.metadata.resource_version;
-            last = api.replace(SETTLED, &PostParams::default(), &last).await?;
+            last = api.replace(SETTLED, &parameters, &last).await?;
         } else {
-            last = api.create(&PostParams::default(), &last).await?;
+            last = api.create(&parameters, &last).await?;
         }
         let version = last.metadata.resource_version;
-        let seen = |entry: &HistoryEntry| match &entry.content {
-            EntryContent::Lease(_, lease) => lease.metadata.resource_version == version,
-            _ => false,
+        let seen = |entries: &[HistoryEntry]| {
+            let mut all = revisions(entries, SETTLED);
+            all.any(|(lease, _)| lease.metadata.resource_version == version)
+                .then_some(())
         };
-        let seen = |entries: &[HistoryEntry]| entries.iter().any(seen).then_some(());
         self.journal
             .until("the recorder has caught up", PATIENCE, seen)
             .await
     }
 
-    fn participants(&self) -> std::sync::MutexGuard<'_, Participants> {
-        self.participants
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn book(&self) -> MutexGuard<'_, TestbedBook> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn leading(entry: &HistoryEntry) -> Option<(String, Timestamp)> {
-    match &entry.content {
-        EntryContent::Event(event) if event.kind == EventKind::Leading => {
-            Some((event.name.clone(), entry.at))
-        }
-        _ => None,
-    }
-}
-
-fn revision<'e>(entry: &'e HistoryEntry, wanted: &str) -> Option<&'e Arc<Lease>> {
-    match &entry.content {
-        EntryContent::Lease(name, lease) if name == wanted => Some(lease),
-        _ => None,
-    }
+/// True of the answer to a write that has lost.
+fn is_conflict(error: &anyhow::Error) -> bool {
+    let status = error.downcast_ref();
+    matches!(status, Some(kube::Error::Api(status)) if status.is_conflict())
 }
 
 fn newest(entries: &[HistoryEntry], wanted: &str) -> Option<Arc<Lease>> {

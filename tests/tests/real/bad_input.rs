@@ -2,139 +2,78 @@
 
 mod permission;
 mod program;
-mod unwatched;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::{Lease, LeaseCandidate, parse_time};
 use elector_protocol::{Identity, LeaseKey};
-use elector_tests::rig::{ClusterChoice, ClusterMode, LONGEST_LEASE, Suite, Testbed, now};
+use elector_tests::rig::{ClusterMode, LONGEST_LEASE, Suite, Testbed, now};
 use kube::api::PostParams;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::program::{complaint, end, kubeconfig, start};
-use crate::{MODES, OURS, PROMPTLY};
+use crate::{GATE_OFF, MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let off = &[ClusterMode::GateOff];
-    let mut add = |name, cluster_choice, modes: &[ClusterMode], seconds, run| {
-        suite.add(
-            name,
-            cluster_choice,
-            OURS,
-            modes,
-            Duration::from_secs(seconds),
-            run,
-        );
-    };
-    add(
-        "server_is_unreachable",
-        ClusterChoice::Shared,
-        off,
-        10,
-        |testbed| Box::pin(unreachable(testbed)),
-    );
-    add(
-        "token_is_refused",
-        ClusterChoice::Shared,
-        off,
-        10,
-        |testbed| Box::pin(refused_token(testbed)),
-    );
-    add(
-        "permission_is_missing",
-        ClusterChoice::Own,
-        off,
-        60,
-        |testbed| Box::pin(permission::missing(testbed)),
-    );
-    add(
-        "permission_to_watch_is_missing",
-        ClusterChoice::Shared,
-        off,
-        25,
-        |testbed| Box::pin(unwatched::lists(testbed)),
-    );
-    add(
-        "objects_are_malformed",
-        ClusterChoice::Shared,
-        MODES,
-        45,
-        |testbed| Box::pin(malformed(testbed)),
-    );
-    add(
-        "version_is_malformed",
-        ClusterChoice::Shared,
-        off,
-        5,
-        |testbed| Box::pin(malformed_version(testbed)),
-    );
+    let mut shared = suite.shared(OURS, GATE_OFF);
+    shared.add("server_is_unreachable", 10, unreachable);
+    shared.add("token_is_refused", 10, refused_token);
+    shared.add("permission_to_watch_is_missing", 25, permission::unwatched);
+    let mut own = suite.own(OURS, GATE_OFF);
+    own.add("permission_is_missing", 60, permission::missing);
+    let mut modes = suite.shared(OURS, MODES);
+    modes.add("objects_are_malformed", 45, malformed);
 }
 
 async fn unreachable(testbed: Arc<Testbed>) -> Result<()> {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port();
-    let url = format!("https://127.0.0.1:{port}");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let url = format!("https://127.0.0.1:{}", listener.local_addr()?.port());
+    drop(listener);
     let real = testbed.site().url().to_owned();
-    let path = kubeconfig(&testbed, "unreachable", |text| text.replace(&real, &url))?;
-    let mut elector = start(&testbed, "elector", &path, &["run"])?;
-    let mut candidate = start(&testbed, "candidate", &path, CANDIDATE)?;
-    let mut explain = start(&testbed, "explain", &path, &["explain"])?;
-    for process in [&mut elector, &mut candidate, &mut explain] {
-        complaint(process, &[&url]).await?;
-    }
-    ensure!(
-        !explain.exit(PROMPTLY).await?.success(),
-        "explain calls that a success"
-    );
-    for process in [elector, candidate, explain] {
-        end(process, 20).await?;
-    }
-    Ok(())
+    complain(&testbed, &url, |text| text.replace(&real, &url)).await
 }
 
 async fn refused_token(testbed: Arc<Testbed>) -> Result<()> {
-    let path = kubeconfig(&testbed, "token", |text| {
-        let replaced = |line: &str| match line.split_once("token:") {
-            Some((before, _)) => format!("{before}token: \"expired\"\n"),
-            None => format!("{line}\n"),
-        };
-        text.lines().map(replaced).collect()
-    })?;
-    let mut elector = start(&testbed, "elector", &path, &["run"])?;
-    let mut candidate = start(&testbed, "candidate", &path, CANDIDATE)?;
-    let mut explain = start(&testbed, "explain", &path, &["explain"])?;
-    for process in [&mut elector, &mut candidate, &mut explain] {
-        complaint(process, &["401"]).await?;
-    }
-    ensure!(
-        !explain.exit(PROMPTLY).await?.success(),
-        "explain calls that a success"
-    );
-    for process in [elector, candidate, explain] {
+    let expired = |line: &str| match line.split_once("token:") {
+        Some((before, _)) => format!("{before}token: \"expired\"\n"),
+        None => format!("{line}\n"),
+    };
+    complain(&testbed, "401", |text| text.lines().map(expired).collect()).await
+}
+
+/// Each program says what is wrong with that kubeconfig, and goes on; `explain` fails.
+async fn complain(
+    testbed: &Testbed,
+    words: &str,
+    change: impl FnOnce(String) -> String,
+) -> Result<()> {
+    let path = kubeconfig(testbed, "faulty", change)?;
+    let candidate = [
+        "candidate",
+        "--lease=work",
+        "--binary-version=1.0.0",
+        "--",
+        "sleep",
+        "1000",
+    ];
+    for arguments in [&["run"][..], &candidate, &["explain"]] {
+        let mut process = start(testbed, arguments[0], &path, arguments)?;
+        complaint(&mut process, &[words]).await?;
+        if arguments[0] == "explain" {
+            let status = process.exit(PROMPTLY).await?;
+            ensure!(!status.success(), "explain calls that a success");
+        }
         end(process, 20).await?;
     }
     Ok(())
 }
 
-/// A candidate without a name of its own.
-const CANDIDATE: &[&str] = &[
-    "candidate",
-    "--lease=work",
-    "--binary-version=1.0.0",
-    "--emulation-version=1.0.0",
-    "--",
-    "sleep",
-    "1000",
-];
-
 /// Everything that the server lets in and that makes no sense.
 async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
+    let is_custom = testbed.site().mode() == ClusterMode::Custom;
     let end_of_time = parse_time("9999-12-31T23:59:59.999999Z")?;
     for (name, lease, renewed) in [
         ("no-such-name", "Not A Name!", now()),
@@ -147,20 +86,12 @@ async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
         candidate.spec.emulation_version = "0.0.1".to_owned();
         candidate.spec.renew_time = Some(renewed);
         let candidate = candidate.with_strategy("OldestEmulationVersion");
-        let created = testbed
-            .candidates()
-            .create(&PostParams::default(), &candidate)
-            .await;
-        if name == "no-such-name" && testbed.site().mode() == ClusterMode::Custom {
-            ensure!(
-                created.is_err(),
-                "the definition takes a lease name that no Lease can have"
-            );
-        } else {
-            created?;
-        }
+        let (candidates, parameters) = (testbed.candidates(), PostParams::default());
+        let created = candidates.create(&parameters, &candidate).await;
+        let refused = name == "no-such-name" && is_custom;
+        ensure!(created.is_err() == refused, "{name}: {created:?}");
     }
-    let odd: Value = json!({
+    let odd: Lease = serde_json::from_value(json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {
             "name": "odd", "namespace": testbed.namespace(),
@@ -170,8 +101,7 @@ async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
             "holderIdentity": "\u{1f451} \n", "leaseDurationSeconds": 1, "leaseTransitions": i32::MAX,
             "renewTime": "9999-12-31T23:59:59.999999Z", "acquireTime": "0001-01-01T00:00:01.000000Z",
         },
-    });
-    let odd: Lease = serde_json::from_value(odd)?;
+    }))?;
     testbed.write(&odd).await?;
 
     let sane = testbed.candidate("sane").start()?;
@@ -182,44 +112,16 @@ async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays("sane", 3).await?;
 
     let log = fs::read_to_string(testbed.site().folder().join("elector.log"))?;
-    let about = |word: &str| {
-        log.lines()
-            .filter(|line| line.contains(testbed.namespace()) && line.contains(word))
-            .count()
-    };
-    let lines = about("Not A Name!");
+    let ours = log
+        .lines()
+        .filter(|line| line.contains(testbed.namespace()));
+    let lines = ours.filter(|line| line.contains("Not A Name!")).count();
     // The server takes it into its own kind, and the elector refuses it once; the custom resource keeps it out.
-    let expected = usize::from(testbed.site().mode() != ClusterMode::Custom);
+    let expected = usize::from(!is_custom);
     ensure!(
         lines == expected,
         "{lines} lines about a lease that cannot exist, not {expected}"
     );
     ensure!(!log.contains("panicked"), "the elector panicked");
-    Ok(())
-}
-
-/// A version that no server takes is refused before anything is asked of one.
-async fn malformed_version(testbed: Arc<Testbed>) -> Result<()> {
-    let path = testbed.site().kubeconfig();
-    let arguments = [
-        "candidate",
-        "--lease=work",
-        "--binary-version=1.2",
-        "--emulation-version=1.0.0",
-        "--",
-        "true",
-    ];
-    let mut process = start(&testbed, "candidate", &path, &arguments)?;
-    let status = process.exit(PROMPTLY).await?;
-    ensure!(
-        status.code().is_some_and(|code| code != 0),
-        "it ended with {status}"
-    );
-    complaint(&mut process, &["1.2"]).await?;
-    end(process, 6).await?;
-    ensure!(
-        testbed.journal().len() == 1,
-        "something was written all the same"
-    );
     Ok(())
 }

@@ -5,36 +5,22 @@ mod paused;
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_api::annotation;
-use elector_tests::rig::{ClusterChoice, ClusterMode, Suite, Testbed};
+use elector_tests::rig::{Suite, Testbed, eventually, output_of};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
 
-use crate::{OURS, PROMPTLY};
+use crate::{GATE_OFF, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add(
-        "paused_leader_writes_with_its_old_token",
-        ClusterChoice::Shared,
-        OURS,
-        &[ClusterMode::GateOff],
-        Duration::from_secs(40),
-        |testbed| Box::pin(paused::writes_with_its_old_token(testbed)),
-    );
-    suite.add(
-        "tokens_are_compared_with_lease_and_object",
-        ClusterChoice::Shared,
-        OURS,
-        &[ClusterMode::GateOff],
-        Duration::from_secs(15),
-        |testbed| Box::pin(cells::compared(testbed)),
-    );
+    let mut shared = suite.shared(OURS, GATE_OFF);
+    let paused = paused::writes_with_its_old_token;
+    shared.add("paused_leader_writes_with_its_old_token", 40, paused);
+    let compared = cells::compared;
+    shared.add("tokens_are_compared_with_lease_and_object", 15, compared);
 }
 
 /// The ConfigMap that the leaders write.
@@ -47,14 +33,8 @@ async fn fence(testbed: &Testbed, lease: &str, account: &str) -> Result<()> {
     let mut command = Command::new(&site.programs().elector);
     command.args(["fence-policy", "configmaps", "--lease", lease]);
     command.args(["--namespace", namespace, &writer]);
-    let output = spawn_blocking(move || command.output()).await??;
-    ensure!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
     let path = testbed.folder().join("fence.yaml");
-    std::fs::write(&path, output.stdout)?;
+    std::fs::write(&path, output_of(command).await?)?;
     site.apply("-f", &path).await
 }
 
@@ -64,6 +44,15 @@ struct Attempt<'a> {
     /// Of another object than the one that is there.
     creates: bool,
     token: Option<&'a str>,
+}
+
+// === impl Attempt ===
+
+impl<'a> Attempt<'a> {
+    const fn update(token: Option<&'a str>) -> Self {
+        let creates = false;
+        Self { creates, token }
+    }
 }
 
 /// An update of the whole object with this token, or why a policy refuses it.
@@ -81,31 +70,26 @@ async fn until_answered(
     attempt: Attempt<'_>,
     refused: Option<&str>,
 ) -> Result<()> {
-    let deadline = Instant::now() + PROMPTLY;
     let maps = config_maps(testbed);
-    loop {
-        let request = if attempt.creates {
-            let body = config_map("another", attempt.token);
-            Request::post(format!("{maps}?dryRun=All")).body(serde_json::to_vec(&body)?)?
+    let ask = || async {
+        let (request, name) = if attempt.creates {
+            let path = format!("{maps}?dryRun=All");
+            (Request::post(path), "another")
         } else {
-            let body = config_map(OBJECT, attempt.token);
-            Request::put(format!("{maps}/{OBJECT}?dryRun=All")).body(serde_json::to_vec(&body)?)?
+            let path = format!("{maps}/{OBJECT}?dryRun=All");
+            (Request::put(path), OBJECT)
         };
-        let answer = answer(by, request).await?;
+        let body = serde_json::to_vec(&config_map(name, attempt.token))?;
+        let answer = answer(by, request.body(body)?).await?;
         let as_expected = match (&answer, refused) {
             (None, None) => true,
             (Some(why), Some(words)) => why.contains(words),
             _ => false,
         };
-        if as_expected {
-            return Ok(());
-        }
-        ensure!(
-            Instant::now() < deadline,
-            "{attempt:?}: {answer:?}, and not {refused:?}"
-        );
-        sleep(Duration::from_millis(20)).await;
-    }
+        ensure!(as_expected, "{attempt:?}: {answer:?}, and not {refused:?}");
+        Ok(())
+    };
+    eventually(PROMPTLY, ask).await
 }
 
 /// `None` where the server accepts the write, or why a policy refuses it.
@@ -113,13 +97,9 @@ async fn answer(by: &Client, request: Request<Vec<u8>>) -> Result<Option<String>
     match by.request::<Value>(request).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) => {
-            let why = status.message.clone();
+            let (why, code) = (status.message.clone(), status.code);
             // Refusals by RBAC and validation are not tested here.
-            ensure!(
-                why.contains("ValidatingAdmissionPolicy"),
-                "{}: {why}",
-                status.code
-            );
+            ensure!(why.contains("ValidatingAdmissionPolicy"), "{code}: {why}");
             Ok(Some(why))
         }
         Err(error) => Err(error.into()),
@@ -139,10 +119,7 @@ fn config_map(name: &str, token: Option<&str>) -> Value {
 /// Makes the object, and lets all service accounts of the namespace write it.
 async fn create_object(testbed: &Testbed) -> Result<()> {
     let namespace = testbed.namespace();
-    let (client, access) = (
-        testbed.site().client(),
-        "/apis/rbac.authorization.k8s.io/v1",
-    );
+    let access = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
     let group = "rbac.authorization.k8s.io";
     let role = json!({
         "metadata": {"name": "state"},
@@ -154,21 +131,13 @@ async fn create_object(testbed: &Testbed) -> Result<()> {
         "subjects": [{"kind": "Group", "name": format!("system:serviceaccounts:{namespace}"), "apiGroup": group}],
     });
     for (path, object) in [
-        (format!("{access}/namespaces/{namespace}/roles"), role),
-        (
-            format!("{access}/namespaces/{namespace}/rolebindings"),
-            binding,
-        ),
+        (format!("{access}/roles"), role),
+        (format!("{access}/rolebindings"), binding),
         (config_maps(testbed), config_map(OBJECT, None)),
     ] {
-        create(client, &path, &object).await?;
+        let request = Request::post(path).body(serde_json::to_vec(&object)?)?;
+        testbed.site().client().request::<Value>(request).await?;
     }
-    Ok(())
-}
-
-async fn create(admin: &Client, path: &str, object: &Value) -> Result<()> {
-    let request = Request::post(path).body(serde_json::to_vec(object)?)?;
-    admin.request::<Value>(request).await?;
     Ok(())
 }
 

@@ -3,28 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use elector_tests::rig::{
-    CandidateBuilder, ClusterChoice, ClusterMode, EventKind, Suite, Testbed, between,
-};
+use anyhow::Result;
+use elector_tests::rig::{CandidateBuilder, Suite, Testbed};
 use tokio::try_join;
 
-use crate::{LEASE_DURATION, OURS, PROMPTLY};
+use crate::{FALLBACK, GATE_OFF, LEASE_DURATION, OURS};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add(
-        "first_start_without_an_elector",
-        ClusterChoice::Own,
-        OURS,
-        // With the gate on, an elector is built in.
-        &[ClusterMode::GateOff],
-        Duration::from_secs(30),
-        |testbed| Box::pin(first_start(testbed)),
-    );
+    // With the gate on, an elector is built in.
+    let mut own = suite.own(OURS, GATE_OFF);
+    own.add("first_start_without_an_elector", 30, first_start);
 }
-
-/// The time that an elector has for its grant.
-const FALLBACK: Duration = Duration::from_secs(5);
 
 /// The delay of a wait on a machine that is busy.
 const BUSY: Duration = Duration::from_secs(1);
@@ -32,49 +21,41 @@ const BUSY: Duration = Duration::from_secs(1);
 /// The time until a candidate leads that waits for nothing: it watches, creates the Lease and takes it.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
+async fn first_start(testbed: Arc<Testbed>) -> Result<()> {
+    // Each has a Lease of its own: the modes are not to be mixed.
+    let plain = testbed.open_beside("plain").await?;
+    let at_once = testbed.open_beside("as-client-go").await?;
+    let (unproven, waits) = (LEASE_DURATION + BUSY, LEASE_DURATION + FALLBACK + BUSY);
+    try_join!(
+        leads_within(&testbed, testbed.candidate("auto"), waits),
+        leads_within(&plain, plain.candidate("plain").plain(), unproven),
+        leads_within(
+            &at_once,
+            at_once.candidate("as-client-go").as_client_go(),
+            AT_ONCE
+        ),
+    )?;
+    for other in [&plain, &at_once] {
+        for (name, figure) in other.figures() {
+            testbed.figure(&name, figure);
+        }
+    }
+    plain.verdict().await
+}
+
 /// Starts a candidate, and checks that it leads within `limit` of its first request, and no other one after it.
 async fn leads_within(
     testbed: &Testbed,
-    mode: &str,
     candidate: CandidateBuilder<'_>,
     limit: Duration,
-) -> Result<Duration> {
-    let candidate = candidate.start()?;
-    let begun = candidate.says(EventKind::Start, 0, PROMPTLY).await?;
-    let took = between(begun, candidate.leads(limit + PROMPTLY).await?);
-    ensure!(took <= limit, "--mode {mode}: it led after {took:?}");
-    testbed.stays(candidate.name(), 2).await?;
-    Ok(took)
-}
-
-async fn first_start(testbed: Arc<Testbed>) -> Result<()> {
-    let site = testbed.site();
-    let open = |namespace| Testbed::open(Arc::clone(site), namespace, testbed.implementation());
-    // Each has a Lease of its own: the modes are not to be mixed.
-    let (plain, at_once) = (open("plain").await?, open("as-client-go").await?);
-    let took = try_join!(
-        leads_within(
-            &testbed,
-            "auto",
-            testbed.candidate("auto"),
-            LEASE_DURATION + FALLBACK + BUSY
-        ),
-        leads_within(
-            &plain,
-            "plain",
-            plain.candidate("plain").plain(),
-            LEASE_DURATION + BUSY
-        ),
-        leads_within(
-            &at_once,
-            "as-client-go",
-            at_once.candidate("at-once").as_client_go(),
-            AT_ONCE
-        ),
-    );
-    let (auto, plain_took, at_once) = took?;
-    testbed.figure("`--mode auto`, the default", auto);
-    testbed.figure("`--mode plain`", plain_took);
-    testbed.figure("`--mode as-client-go`", at_once);
-    plain.verdict().await
+) -> Result<()> {
+    let (mut begun, candidate) = (testbed.journal().mark(), candidate.start()?);
+    begun.at = candidate.begins().await?;
+    let name = candidate.name();
+    let default = if name == "auto" { ", the default" } else { "" };
+    let figure = format!("`--mode {name}`{default}");
+    testbed
+        .leads_within(&candidate, begun, limit, &figure)
+        .await?;
+    testbed.stays(name, 2).await
 }

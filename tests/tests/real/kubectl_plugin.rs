@@ -4,35 +4,15 @@ mod check;
 mod status;
 mod words;
 
-use std::time::Duration;
+use elector_tests::rig::Suite;
 
-use elector_tests::rig::{ClusterChoice, ClusterMode, Suite};
-
-use crate::{EVERYWHERE, OURS};
+use crate::{EVERYWHERE, GATE_OFF, OURS};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add(
-        "kubectl_elector_tells_who_leads",
-        ClusterChoice::Shared,
-        OURS,
-        EVERYWHERE,
-        Duration::from_secs(15),
-        |testbed| Box::pin(status::told(testbed)),
-    );
-    suite.add(
-        "kubectl_elector_checks_a_cluster",
-        ClusterChoice::Own,
-        OURS,
-        &[ClusterMode::GateOff],
-        Duration::from_secs(40),
-        |testbed| Box::pin(check::faults(testbed)),
-    );
-    suite.add(
-        "kubectl_elector_says_what_an_operator_wants",
-        ClusterChoice::Shared,
-        OURS,
-        EVERYWHERE,
-        Duration::from_secs(15),
-        |testbed| Box::pin(words::obeyed(testbed)),
-    );
+    let mut shared = suite.shared(OURS, EVERYWHERE);
+    shared.add("kubectl_elector_tells_who_leads", 15, status::shown);
+    let obeyed = words::obeyed;
+    shared.add("kubectl_elector_says_what_an_operator_wants", 15, obeyed);
+    let mut own = suite.own(OURS, GATE_OFF);
+    own.add("kubectl_elector_checks_a_cluster", 40, check::faults);
 }

@@ -11,34 +11,23 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::Lease;
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    ClusterChoice, EntryContent, EventKind, HistoryEntry, Implementation, Suite, Testbed, between,
-    now,
+    EntryContent, EventKind, HistoryEntry, Implementation, Suite, Testbed, between, events, now,
 };
 use futures::future::try_join_all;
 
 use self::stranger_writes::{BLANKED, LEADER, MARGIN, OVERWRITTEN, STANDBY, StrangerWrite};
-use crate::hosted::Host;
+use crate::hosted_candidates::Host;
 use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, run| {
-        for (implementations, modes) in [(OURS, EVERYWHERE), (CLIENT_GO, CLIENT_GO_MODES)] {
-            let lasts = Duration::from_secs(60);
-            suite.add(
-                name,
-                ClusterChoice::Shared,
-                implementations,
-                modes,
-                lasts,
-                run,
-            );
-        }
-    };
-    add("lease_is_overwritten_by_a_stranger", |testbed| {
-        Box::pin(done_to(testbed, OVERWRITTEN))
+    let mut shared = suite
+        .shared(OURS, EVERYWHERE)
+        .and(CLIENT_GO, CLIENT_GO_MODES);
+    shared.add("lease_is_overwritten_by_a_stranger", 60, |testbed| {
+        done_to(testbed, OVERWRITTEN)
     });
-    add("lease_is_blanked_by_a_stranger", |testbed| {
-        Box::pin(done_to(testbed, BLANKED))
+    shared.add("lease_is_blanked_by_a_stranger", 60, |testbed| {
+        done_to(testbed, BLANKED)
     });
 }
 
@@ -46,79 +35,69 @@ pub(crate) fn add(suite: &mut Suite) {
 const TO_CLIENT_GO: [&str; 4] = ["held", "renewed", "blank", "as-if-released"];
 
 /// Does all of it at once, each to a lease of its own.
-async fn done_to(testbed: Arc<Testbed>, stranger_writes: &[StrangerWrite]) -> Result<()> {
-    let leases: Vec<&str> = stranger_writes.iter().map(|write| write.name).collect();
+async fn done_to(testbed: Arc<Testbed>, writes: &'static [StrangerWrite]) -> Result<()> {
+    let testbed = &*testbed;
+    let names = writes.iter().map(|write| write.name.to_owned());
+    let leases: Vec<String> = names.collect();
     testbed.admit(&leases).await?;
     let done = match testbed.implementation() {
         Implementation::Elector => {
-            let host = Host::connect(&testbed).await?;
-            let start = |stranger_write: &StrangerWrite, name: &str, version: &str| {
-                host.start(stranger_write.name, name, version)
-            };
-            try_join_all(
-                stranger_writes
-                    .iter()
-                    .map(|stranger_write| done_to_one(&testbed, stranger_write, start)),
-            )
-            .await?
+            let host = Host::connect(testbed, &leases).await?;
+            let start = |lease: &str, name: &str, version: &str| host.start(lease, name, version);
+            let all = writes.iter();
+            try_join_all(all.map(|write| done_to_one(testbed, write, start))).await?
         }
         Implementation::ClientGo => {
-            let start = |stranger_write: &StrangerWrite, name: &str, version: &str| {
-                let plan = testbed
-                    .candidate(name)
-                    .lease(stranger_write.name)
-                    .version(version);
+            let start = |lease: &str, name: &str, version: &str| {
+                let plan = testbed.candidate(name).lease(lease).version(version);
                 plan.flag("--rejoin").start()
             };
-            let chosen = stranger_writes
-                .iter()
-                .filter(|stranger_write| TO_CLIENT_GO.contains(&stranger_write.name));
-            try_join_all(chosen.map(|stranger_write| done_to_one(&testbed, stranger_write, start)))
-                .await?
+            let mut chosen: Vec<&StrangerWrite> = writes.iter().collect();
+            chosen.retain(|write| TO_CLIENT_GO.contains(&write.name));
+            let all = chosen.into_iter();
+            try_join_all(all.map(|write| done_to_one(testbed, write, start))).await?
         }
     };
-    for (stranger_write, took) in done {
-        testbed.figure(stranger_write, took);
+    for (write, took) in done {
+        testbed.figure(write, took);
     }
     Ok(())
 }
 
 /// Does it to a lease that is led, and waits until one of the two leads, has renewed its lease, and is the only one.
-async fn done_to_one<'d, C>(
+async fn done_to_one<C>(
     testbed: &Testbed,
-    stranger_write: &'d StrangerWrite,
-    start: impl Fn(&StrangerWrite, &str, &str) -> Result<C>,
-) -> Result<(&'d str, Duration)> {
-    let names = [LEADER, STANDBY].map(|role| format!("{}{role}", stranger_write.name));
+    write: &'static StrangerWrite,
+    start: impl Fn(&str, &str, &str) -> Result<C>,
+) -> Result<(&'static str, Duration)> {
+    let (lease, journal) = (write.name, testbed.journal());
+    let names = [LEADER, STANDBY].map(|role| format!("{lease}{role}"));
     let outcome = async {
-        let _leader = start(stranger_write, &names[0], "1.1.0")?;
+        let _leader = start(lease, &names[0], "1.1.0")?;
         says(testbed, &names[0], EventKind::Leading).await?;
-        let _standby = start(stranger_write, &names[1], "1.2.0")?;
+        let _standby = start(lease, &names[1], "1.2.0")?;
         says(testbed, &names[1], EventKind::Start).await?;
 
-        let (done, version) = write(testbed, stranger_write).await?;
-        let mut recovery = Recovery::new(stranger_write.name, &names, version);
-        let limit = stranger_write.until + margin(testbed.implementation());
-        let patience = limit + PROMPTLY * 2;
-        let led = testbed
-            .journal()
-            .until("one leads and renews", patience, |entries| {
-                recovery.look(entries)
-            })
-            .await?;
-        let took = between(done, led);
-        ensure!(took <= limit, "nobody led for {took:?}");
+        let done = now();
+        let written = testbed.overwrite(lease, write.change).await?;
+        let version = number(&written)?;
+        // Not when the recorder gets to it: this is what the time of a stranger's record is judged by.
+        let what = EntryContent::Lease(lease.to_owned(), Arc::new(written));
+        journal.record(now(), what);
+        let mut recovery = Recovery::new(lease, &names, version);
+        let limit = write.until + margin(testbed.implementation());
+        let look = |entries: &[HistoryEntry]| recovery.look(entries);
+        let led = journal.until("one leads and renews", limit + PROMPTLY * 2, look);
+        let took = between(done, led.await?);
+        ensure!(took <= limit, "no candidate led for {took:?}");
         ensure!(
-            !stranger_write.until.is_zero() || took.is_zero(),
+            !write.until.is_zero() || took.is_zero(),
             "the leader did not lead on"
         );
         Ok(took)
     };
     let took: Result<Duration> = outcome.await;
-    Ok((
-        stranger_write.name,
-        took.with_context(|| stranger_write.name.to_owned())?,
-    ))
+    Ok((lease, took.with_context(|| lease.to_owned())?))
 }
 
 /// For the news to spread and the work to be done.
@@ -133,36 +112,12 @@ fn margin(implementation: Implementation) -> Duration {
 
 /// Waits until a candidate says that.
 async fn says(testbed: &Testbed, name: &str, kind: EventKind) -> Result<()> {
-    let said = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Event(event) if event.name == name && event.kind == kind);
-    let what = format!("{name} says {kind:?}");
-    testbed
-        .journal()
-        .until(&what, PROMPTLY * 2, |entries| {
-            entries.iter().any(said).then_some(())
-        })
-        .await
-}
-
-/// Writes on the newest revision of the lease, as often as its holder is quicker; when, and which revision it became.
-async fn write(testbed: &Testbed, stranger_write: &StrangerWrite) -> Result<(Timestamp, u64)> {
-    loop {
-        let mut lease = testbed.leases().get(stranger_write.name).await?;
-        (stranger_write.change)(&mut lease);
-        let start = now();
-        match testbed.write(&lease).await {
-            Ok(written) => {
-                let version = number(&written)?;
-                // Not when the recorder gets to it: this is what the time of a stranger's record is judged by.
-                let what = EntryContent::Lease(stranger_write.name.to_owned(), Arc::new(written));
-                testbed.journal().record(now(), what);
-                return Ok((start, version));
-            }
-            Err(error) => match error.downcast_ref() {
-                Some(kube::Error::Api(status)) if status.code == 409 => {}
-                _ => return Err(error),
-            },
-        }
-    }
+    let said = |entries: &[HistoryEntry]| {
+        let mut all = events(entries, kind);
+        all.any(|(event, _)| event.name == name).then_some(())
+    };
+    let (journal, what) = (testbed.journal(), format!("{name} says {kind:?}"));
+    journal.until(&what, PROMPTLY * 2, said).await
 }
 
 /// The version of a revision as the number that it is.

@@ -1,38 +1,21 @@
 //! Plain candidates, which need no elector, and share a lease with client-go's plain election.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use elector_protocol::Timestamp;
-use elector_tests::rig::{
-    ClusterChoice, EventKind, Implementation, StartedCandidate, Suite, Testbed, between,
-};
+use elector_tests::rig::{JournalMark, StartedCandidate, Suite, Testbed};
 use kube::api::ListParams;
 
-use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, OURS, PROMPTLY};
+use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, OURS, PROMPTLY, SHORT_LEASE};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add(
-        "plain_candidates_follow_each_other",
-        ClusterChoice::Shared,
-        OURS,
-        EVERYWHERE,
-        Duration::from_secs(25),
-        |testbed| Box::pin(among_ours(testbed)),
-    );
-    suite.add(
-        "plain_candidates_beside_client_go",
-        ClusterChoice::Shared,
-        CLIENT_GO,
-        CLIENT_GO_MODES,
-        Duration::from_secs(40),
-        |testbed| Box::pin(with_client_go(testbed)),
-    );
+    let mut everywhere = suite.shared(OURS, EVERYWHERE);
+    everywhere.add("plain_candidates_follow_each_other", 25, among_ours);
+    let mut shared = suite.shared(CLIENT_GO, CLIENT_GO_MODES);
+    shared.add("plain_candidates_beside_client_go", 40, with_client_go);
 }
-
-/// W of these candidates.
-const SHORT_LEASE: Duration = Duration::from_secs(4);
 
 /// The longest gap from a crash to the next plain candidate of ours.
 const AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_millis(500));
@@ -47,44 +30,18 @@ const AFTER_A_RELEASE: Duration = Duration::from_secs(2);
 const NOTE: (&str, &str) = ("example.com/note", "kept");
 
 fn ours(testbed: &Testbed, name: &str) -> Result<StartedCandidate> {
-    testbed
-        .candidate_of(Implementation::Elector, name)
-        .plain()
-        .flag("--lease-duration=4s")
-        .flag("--renew-deadline=3s")
-        .start()
+    testbed.candidate_of(OURS, name).plain().short().start()
 }
 
 fn theirs(testbed: &Testbed, name: &str) -> Result<StartedCandidate> {
-    testbed
-        .candidate_of(Implementation::ClientGo, name)
-        .plain()
-        .flag("--lease-duration=4s")
-        .flag("--renew-deadline=3s")
-        .flag("--retry-period=1s")
-        .flag("--rejoin")
-        .start()
-}
-
-/// Waits until it leads, and checks that it does so within `limit`.
-async fn leads_within(
-    testbed: &Testbed,
-    candidate: &StartedCandidate,
-    since: Timestamp,
-    (figure, limit): (&str, Duration),
-) -> Result<()> {
-    let led = candidate.leads(limit + PROMPTLY).await?;
-    let took = between(since, led);
-    testbed.figure(figure, took);
-    let name = candidate.name();
-    ensure!(took <= limit, "{figure}: {name} led after {took:?}");
-    Ok(())
+    let candidate = testbed.candidate_of(CLIENT_GO, name).plain().short();
+    candidate.flag("--rejoin").start()
 }
 
 /// Labels and annotations of strangers are there, whoever has written the Lease since.
 fn is_kept(testbed: &Testbed) -> Result<()> {
     let lease = testbed.lease()?;
-    let has = |map: &Option<std::collections::BTreeMap<String, String>>| {
+    let has = |map: &Option<BTreeMap<String, String>>| {
         let value = map.as_ref().and_then(|map| map.get(NOTE.0));
         value.map(String::as_str) == Some(NOTE.1)
     };
@@ -93,28 +50,40 @@ fn is_kept(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
+/// Ends the leader; the next one leads soon after the end of its work.
+async fn hands_over(
+    testbed: &Testbed,
+    leader: &mut StartedCandidate,
+    next: &StartedCandidate,
+) -> Result<()> {
+    let mut released: JournalMark = leader.terminate()?;
+    released.at = leader.stops(released).await?;
+    let figure = "from the end of the work to the next";
+    testbed
+        .leads_within(next, released, AFTER_A_RELEASE, figure)
+        .await?;
+    leader.ends_well().await
+}
+
 async fn among_ours(testbed: Arc<Testbed>) -> Result<()> {
     testbed.write_released(NOTE).await?;
     let start = testbed.note("a plain candidate starts");
     let mut first = ours(&testbed, "first")?;
-    leads_within(&testbed, &first, start, ("cold start", PROMPTLY)).await?;
+    testbed
+        .leads_within(&first, start, PROMPTLY, "cold start")
+        .await?;
     let mut second = ours(&testbed, "second")?;
-    second.says(EventKind::Start, 0, PROMPTLY).await?;
+    second.begins().await?;
     testbed.stays("first", 3).await?;
-
-    first.terminate()?;
-    second.leads(PROMPTLY).await?;
-    let stopped = first.says(EventKind::WorkStopped, 0, PROMPTLY).await?;
-    let release = ("from the end of the work to the next", AFTER_A_RELEASE);
-    leads_within(&testbed, &second, stopped, release).await?;
-    first.ends_well(PROMPTLY).await?;
+    hands_over(&testbed, &mut first, &second).await?;
 
     let third = ours(&testbed, "third")?;
-    third.says(EventKind::Start, 0, PROMPTLY).await?;
+    third.begins().await?;
     testbed.stays("second", 3).await?;
-    let killed = second.kill()?;
-    let crash = ("from the kill to the next", AFTER_A_CRASH);
-    leads_within(&testbed, &third, killed, crash).await?;
+    let (killed, figure) = (second.kill()?, "from the kill to the next");
+    testbed
+        .leads_within(&third, killed, AFTER_A_CRASH, figure)
+        .await?;
     testbed.stays("third", 2).await?;
     is_kept(&testbed)?;
     let candidates = testbed.candidates();
@@ -128,33 +97,31 @@ async fn with_client_go(testbed: Arc<Testbed>) -> Result<()> {
     let mut first = ours(&testbed, "first")?;
     first.leads(PROMPTLY).await?;
     let mut theirs_one = theirs(&testbed, "theirs-1")?;
-    theirs_one.says(EventKind::Start, 0, PROMPTLY).await?;
+    theirs_one.begins().await?;
     // It respects our lease.
     testbed.stays("first", 4).await?;
 
     // It takes the lease of ours that has died.
-    let killed = first.kill()?;
-    let crash = ("from our crash to client-go", CLIENT_GO_AFTER_A_CRASH);
-    leads_within(&testbed, &theirs_one, killed, crash).await?;
+    let (killed, figure) = (first.kill()?, "from our crash to client-go");
+    testbed
+        .leads_within(&theirs_one, killed, CLIENT_GO_AFTER_A_CRASH, figure)
+        .await?;
     let mut second = ours(&testbed, "second")?;
-    second.says(EventKind::Start, 0, PROMPTLY).await?;
+    second.begins().await?;
     // We respect its lease, and take it when it has died.
     testbed.stays("theirs-1", 3).await?;
-    let killed = theirs_one.kill()?;
-    let crash = ("from client-go's crash to ours", AFTER_A_CRASH);
-    leads_within(&testbed, &second, killed, crash).await?;
+    let (killed, figure) = (theirs_one.kill()?, "from client-go's crash to ours");
+    testbed
+        .leads_within(&second, killed, AFTER_A_CRASH, figure)
+        .await?;
 
     // Released while two wait: one of ours is there in milliseconds, client-go looks once in a while.
     let third = ours(&testbed, "third")?;
-    third.says(EventKind::Start, 0, PROMPTLY).await?;
+    third.begins().await?;
     let theirs_two = theirs(&testbed, "theirs-2")?;
-    theirs_two.says(EventKind::Start, 0, PROMPTLY).await?;
+    theirs_two.begins().await?;
     testbed.stays("second", 3).await?;
-    let seen = testbed.journal().len();
-    second.terminate()?;
-    let stopped = second.says(EventKind::WorkStopped, seen, PROMPTLY).await?;
-    let release = ("from the end of the work to ours", AFTER_A_RELEASE);
-    leads_within(&testbed, &third, stopped, release).await?;
+    hands_over(&testbed, &mut second, &third).await?;
     testbed.stays("third", 3).await?;
     is_kept(&testbed)
 }

@@ -2,68 +2,40 @@
 
 mod foreign;
 mod plan;
-mod take_overs;
 
 use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    ClusterChoice, ClusterMode, Implementation, LONGEST_LEASE, RequiredFlag, StartedCandidate,
-    Suite, Testbed, now,
+    Implementation, RequiredFlag, StartedCandidate, Suite, Testbed, between, now, work_intervals,
 };
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use self::foreign::ForeignWriter;
 use self::plan::{Comeback, RunFault, Victim, plan};
-use self::take_overs::{AWAKE, LastTermEnd, ProcessLife, RunJudgement, TakeOver, judge};
-use crate::{CLIENT_GO, PROMPTLY};
+use crate::{CLIENT_GO, GATE_OFF, PROMPTLY, SHORT_DEADLINE, SHORT_LEASE};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add_with_flag(
+    suite.own(CLIENT_GO, GATE_OFF).add_with(
         RequiredFlag::Long,
         "plain_candidates_through_many_faults",
-        ClusterChoice::Own,
-        CLIENT_GO,
-        &[ClusterMode::GateOff],
-        LASTS + PROMPTLY,
-        |testbed| Box::pin(ten_minutes(testbed)),
+        LASTS.as_secs() + 10,
+        ten_minutes,
     );
 }
 
 /// The duration of the faults.
 const LASTS: Duration = Duration::from_secs(600);
 
-/// W and H of these candidates.
-const SHORT_LEASE: Duration = Duration::from_secs(4);
-const SHORT_DEADLINE: Duration = Duration::from_secs(3);
+/// The fewest kills, terminations and stops that show anything in a run.
+const ENOUGH: u32 = 5;
 
-/// The longest gap after the last leader was killed or stopped, where one of ours waits.
-const AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_millis(500));
-
-/// The same after a release of ours.
-const AFTER_A_RELEASE: Duration = Duration::from_millis(200);
-
-/// The same after a release that proves nothing: as long as any lease may last.
-const AFTER_AN_UNPROVEN_RELEASE: Duration =
-    LONGEST_LEASE.saturating_add(Duration::from_millis(500));
-
-/// The fewest crashes, and releases of ours, that show anything in a run.
-const ENOUGH: usize = 5;
-
-/// The ends of terms, and the longest gap after each where one of ours waits.
-const ENDS: [(&str, LastTermEnd, Duration); 3] = [
-    ("crash", LastTermEnd::Crash, AFTER_A_CRASH),
-    ("release", LastTermEnd::Release, AFTER_A_RELEASE),
-    (
-        "release of client-go's",
-        LastTermEnd::ReleaseOfClientGo,
-        AFTER_AN_UNPROVEN_RELEASE,
-    ),
-];
+/// The time after a wake-up within which a process's word that its work goes on means only that it is just awake.
+const AWAKE: Duration = Duration::from_millis(300);
 
 /// Names the seed of the faults, in decimal; a random one without it.
 const ELECTOR_SEED: &str = "ELECTOR_SEED";
@@ -80,8 +52,6 @@ struct CandidateSlot {
     name: &'static str,
     implementation: Implementation,
     process: Option<StartedCandidate>,
-    /// Which of `lives` it is.
-    life: usize,
     stopped: bool,
     /// The next step: a new process, or the end of a stop.
     next: Option<(Instant, NextStep)>,
@@ -94,33 +64,35 @@ enum NextStep {
     Wake,
 }
 
+/// From SIGSTOP to SIGCONT.
+struct StoppedTime {
+    name: String,
+    from: Timestamp,
+    to: Timestamp,
+}
+
 /// A run.
 struct FaultRun {
     testbed: Arc<Testbed>,
     places: Vec<CandidateSlot>,
-    lives: Vec<ProcessLife>,
+    /// The candidates of ours.
+    ours: Vec<String>,
+    stops: Vec<StoppedTime>,
     stranger: ForeignWriter,
     struck: [u32; 3],
 }
 
 async fn ten_minutes(testbed: Arc<Testbed>) -> Result<()> {
-    let seed = seed()?;
+    let seed = match env::var(ELECTOR_SEED) {
+        Ok(text) if !text.is_empty() => text.parse().context("the seed is a number")?,
+        _ => rand::random_range(0..=u64::from(u32::MAX)),
+    };
     let again = format!("seed {seed}, again with {ELECTOR_SEED}={seed}");
     println!("plain_candidates_through_many_faults: {again}");
     testbed.note(&again);
     let mut run = FaultRun::start(Arc::clone(&testbed)).await?;
     run.play(seed).await.with_context(|| again.clone())?;
     run.finish().await.context(again)
-}
-
-/// The seed that is given, or a new one.
-fn seed() -> Result<u64> {
-    match env::var(ELECTOR_SEED) {
-        Ok(text) if !text.is_empty() => text
-            .parse()
-            .with_context(|| format!("{ELECTOR_SEED} must be a whole number, not {text:?}")),
-        _ => Ok(rand::random_range(0..=u64::from(u32::MAX))),
-    }
 }
 
 // === impl FaultRun ===
@@ -134,7 +106,6 @@ impl FaultRun {
             name,
             implementation,
             process: None,
-            life: 0,
             stopped: false,
             next: None,
             processes: 0,
@@ -142,7 +113,8 @@ impl FaultRun {
         let mut run = Self {
             testbed,
             places: places.into(),
-            lives: Vec::new(),
+            ours: Vec::new(),
+            stops: Vec::new(),
             stranger,
             struck: [0; 3],
         };
@@ -186,17 +158,15 @@ impl FaultRun {
             RunFault::Write(what) => self.stranger.write(what).await?,
             RunFault::Kill(victim, comeback) => {
                 if let Some(place) = self.struck_place(victim) {
-                    let at = self.process(place)?.kill()?;
-                    self.end(place, at, comeback);
+                    self.process(place)?.kill()?;
+                    self.end(place, comeback);
                     self.struck[0] += 1;
                 }
             }
             RunFault::Terminate(victim, comeback) => {
                 if let Some(place) = self.struck_place(victim) {
-                    let process = self.process(place)?;
-                    let at = process.terminate()?;
-                    process.ends_well(PROMPTLY).await?;
-                    self.end(place, at, comeback);
+                    self.process(place)?.ends().await?;
+                    self.end(place, comeback);
                     self.struck[1] += 1;
                 }
             }
@@ -239,37 +209,25 @@ impl FaultRun {
     }
 
     fn start_process(&mut self, place: usize, renamed: bool) -> Result<()> {
-        let testbed = Arc::clone(&self.testbed);
         let place = &mut self.places[place];
         place.processes += 1;
         let name = match renamed {
             true => format!("{}-{}", place.name, place.processes),
             false => place.name.to_owned(),
         };
-        let mut builder = testbed
-            .candidate_of(place.implementation, &name)
-            .plain()
-            .work(&[])
-            .flag("--lease-duration=4s")
-            .flag("--renew-deadline=3s");
-        for flag in ["--retry-period=1s", "--rejoin", "--release-on-cancel"] {
-            builder = builder.flag_for(Implementation::ClientGo, flag);
-        }
-        place.life = self.lives.len();
-        self.lives.push(ProcessLife {
-            name,
-            implementation: place.implementation,
-            from: now(),
-            to: None,
-            stops: Vec::new(),
-        });
+        let builder = self.testbed.candidate_of(place.implementation, &name);
+        let builder = builder.plain().work(&[]).short();
+        let builder = builder.flag_for(CLIENT_GO, "--rejoin");
+        let builder = builder.flag_for(CLIENT_GO, "--release-on-cancel");
         place.process = Some(builder.start()?);
+        if place.implementation == Implementation::Elector {
+            self.ours.push(name);
+        }
         Ok(())
     }
 
-    fn end(&mut self, place: usize, at: Timestamp, comeback: Comeback) {
+    fn end(&mut self, place: usize, comeback: Comeback) {
         let place = &mut self.places[place];
-        self.lives[place.life].to = Some(at);
         place.process = None;
         let renamed = comeback.renamed;
         place.next = Some((Instant::now() + comeback.after, NextStep::Start { renamed }));
@@ -277,7 +235,7 @@ impl FaultRun {
 
     fn stop(&mut self, place: usize, lasts: Duration) -> Result<()> {
         let process = self.process(place)?;
-        let at = now();
+        let from = now();
         process.process.signal(Signal::STOP)?;
         let name = process.name().to_owned();
         self.testbed.note(&format!("stop {name} for {lasts:?}"));
@@ -288,7 +246,8 @@ impl FaultRun {
         place.stopped = true;
         place.next = Some((Instant::now() + lasts, NextStep::Wake));
         // Until it is woken, it is stopped for good.
-        self.lives[place.life].stops.push((at, Timestamp::MAX));
+        let to = Timestamp::MAX;
+        self.stops.push(StoppedTime { name, from, to });
         Ok(())
     }
 
@@ -300,11 +259,10 @@ impl FaultRun {
                 let process = self.process(place)?;
                 process.process.signal(Signal::CONT)?;
                 let name = process.name().to_owned();
-                let at = self.testbed.note(&format!("wake {name}"));
-                let place = &mut self.places[place];
-                place.stopped = false;
-                let stops = &mut self.lives[place.life].stops;
-                stops.last_mut().context("a stop without its beginning")?.1 = at;
+                let woken = self.testbed.note(&format!("wake {name}"));
+                self.places[place].stopped = false;
+                let stop = self.stops.iter_mut().rfind(|stop| stop.name == name);
+                stop.context("a stop without its beginning")?.to = woken.at;
                 Ok(())
             }
         }
@@ -315,92 +273,53 @@ impl FaultRun {
         // The leader of now goes on.
         let end = now();
         sleep(SHORT_LEASE * 2).await;
-        let judgement = self
-            .testbed
-            .journal()
-            .read(|entries| judge(entries, &self.lives, end));
+        let (terms, beside) = self.judge(end)?;
         self.stranger.kept().await?;
         for place in 0..self.places.len() {
             self.process(place)?.kill()?;
         }
-        let [kills, terms, stops] = self.struck;
+        let [kills, terminations, stops] = self.struck;
+        let writes = self.stranger.writes();
         println!(
-            "{kills} kills, {terms} terminations, {stops} stops, {} writes of a stranger; {}",
-            self.stranger.writes(),
-            judgement.summary()
+            "{terms} terms, {kills} kills, {terminations} terminations, {stops} stops, {writes} writes of a stranger"
         );
-        self.figures(&judgement);
-        judgement.check()
-    }
-
-    fn figures(&self, judgement: &RunJudgement) {
-        for (name, after, _) in ENDS {
-            let longest = judgement.longest(after).map(|longest| longest.took);
-            if let (Some(median), Some(longest)) = (judgement.median(after), longest) {
-                self.testbed
-                    .figure(&format!("{name} to next, median"), median);
-                self.testbed
-                    .figure(&format!("{name} to next, longest"), longest);
-            }
-        }
-        self.testbed
-            .figure("client-go beside one of ours", judgement.beside_client_go);
-        self.testbed
-            .figure("after waking up, longest", judgement.after_waking);
-    }
-}
-
-// === impl RunJudgement ===
-
-impl RunJudgement {
-    fn of(&self, after: LastTermEnd) -> impl Iterator<Item = &TakeOver> {
-        let mut all = self.take_overs.iter();
-        std::iter::from_fn(move || all.find(|one| one.after == after))
-    }
-
-    fn longest(&self, after: LastTermEnd) -> Option<&TakeOver> {
-        self.of(after).max_by_key(|one| one.took)
-    }
-
-    fn median(&self, after: LastTermEnd) -> Option<Duration> {
-        let mut times: Vec<Duration> = self.of(after).map(|one| one.took).collect();
-        times.sort_unstable();
-        times.get(times.len() / 2).copied()
-    }
-
-    fn summary(&self) -> String {
-        let ends = ENDS.map(|(name, after, _)| {
-            let by_ours = self.of(after).filter(|one| one.ours).count();
-            let all = self.of(after).count();
-            format!("{all} take-overs after a {name}, {by_ours} of them by ours")
-        });
-        format!("{} terms; {}", self.terms, ends.join("; "))
-    }
-
-    fn check(&self) -> Result<()> {
+        self.testbed.figure("client-go beside one of ours", beside);
         ensure!(
-            self.overlaps.is_empty(),
-            "two of ours believed at once: {:?}",
-            self.overlaps
+            self.struck.iter().all(|count| *count >= ENOUGH),
+            "too few faults to show anything"
         );
-        ensure!(
-            self.after_waking <= AWAKE,
-            "work went on for {:?} after it woke up",
-            self.after_waking
-        );
-        for (name, after, limit) in ENDS {
-            let count = self.of(after).count();
-            ensure!(
-                count >= ENOUGH || after == LastTermEnd::ReleaseOfClientGo,
-                "no more than {count} take-overs after a {name}"
-            );
-            if let Some(late) = self.longest(after).filter(|one| one.took > limit) {
-                let TakeOver {
-                    from, took, next, ..
-                } = late;
-                bail!("{next} led {took:?} after a {name} at {from:?}, {limit:?} are allowed");
-            }
-        }
         Ok(())
+    }
+
+    /// Checks that no two of ours believed at once until `end`; the number of terms, and for how long client-go's believed
+    /// beside one of ours. A process that is stopped does nothing: its words when it wakes up, and finds its lease lost,
+    /// come late.
+    fn judge(&self, end: Timestamp) -> Result<(usize, Duration)> {
+        let mut entries = self.testbed.journal().read(<[_]>::to_vec);
+        // Events from before a kill may be read later.
+        entries.sort_by_key(|entry| entry.at);
+        let mut intervals = work_intervals(&entries);
+        for interval in &mut intervals {
+            let said = interval.to.unwrap_or(end);
+            let stop = self.stops.iter().find(|stop| {
+                stop.name == interval.name
+                    && (interval.from..said).contains(&stop.from)
+                    && between(stop.to, said) <= AWAKE
+            });
+            interval.to = Some(stop.map_or(said, |stop| stop.from));
+        }
+        let mut beside = Duration::ZERO;
+        for (index, early) in intervals.iter().enumerate() {
+            for late in &intervals[index + 1..] {
+                let both = between(late.from, early.to.min(late.to).unwrap_or(end));
+                let ours = [early, late].map(|each| self.ours.contains(&each.name));
+                ensure!(
+                    both.is_zero() || ours != [true, true],
+                    "two of ours believed at once: {early:?} and {late:?}"
+                );
+                beside += both;
+            }
+        }
+        Ok((intervals.len(), beside))
     }
 }

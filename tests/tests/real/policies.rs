@@ -13,26 +13,19 @@ mod tables;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Result;
 use elector_api::CandidateApi;
-use elector_tests::rig::{ClusterChoice, ClusterMode, Suite, Testbed, definition};
+use elector_tests::rig::{ClusterMode, Suite, Testbed, definition};
 use xtask::paths;
 
 use self::accounts::Accounts;
 use self::requests::Collection;
-use crate::{MODES, OURS};
+use crate::{GATE_OFF, MODES, OURS};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add(
-        "policies_bind_accounts_and_no_election",
-        ClusterChoice::Own,
-        OURS,
-        MODES,
-        Duration::from_secs(90),
-        |testbed| Box::pin(bind(testbed)),
-    );
+    let mut own = suite.own(OURS, MODES).every_change_on(GATE_OFF);
+    own.add("policies_bind_accounts_and_no_election", 90, bind);
 }
 
 /// The accounts are played on one kind of cluster, which serves LeaseCandidates of either kind and has no elector yet.
@@ -44,7 +37,7 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
         return elections::go_on(&testbed).await;
     }
     definition::install(site.client()).await?;
-    let attacked = Testbed::open(Arc::clone(&site), "attacked", testbed.implementation()).await?;
+    let attacked = testbed.open_beside("attacked").await?;
     let namespace = attacked.namespace();
     // The role that the exempt account is bound to is a part of the policies' manifests.
     let accounts = Accounts::create(&site, namespace).await?;
@@ -52,18 +45,19 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
     site.apply("-k", &overlay(site.mode())).await?;
     attacks::fail(&attacked, &accounts).await?;
 
-    let parties = (site.client(), &accounts);
     let mut cells = 0;
     for api in [site.candidate_api(), CandidateApi::Elector] {
         let candidates = Collection::candidates(api, namespace);
         let rows = candidate_changes::ROWS;
-        cells += tables::play("change of a LeaseCandidate", rows, parties, &candidates).await?;
+        let heading = "change of a LeaseCandidate";
+        cells += tables::play(heading, rows, site.client(), &accounts, &candidates).await?;
         candidates.remove(site.client(), accounts::HOLDER).await?;
         cells += durations::play(&attacked, &accounts, api).await?;
     }
     let leases = Collection::leases(namespace);
     let rows = lease_changes::ROWS;
-    cells += tables::play("change of a Lease", rows, parties, &leases).await?;
+    let heading = "change of a Lease";
+    cells += tables::play(heading, rows, site.client(), &accounts, &leases).await?;
     leases.remove(site.client(), "work").await?;
     cells += durations::play_leases(&attacked, &accounts).await?;
     testbed.journal().note(format!("{cells} cells hold"));

@@ -11,23 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{ClusterChoice, ClusterMode, Implementation, Suite, Testbed, command};
+use elector_tests::rig::{Suite, Testbed, command};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 use xtask::child_guard::ChildGuard;
 use xtask::paths;
 
-use crate::OURS;
+use crate::{GATE_OFF, OURS};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add(
-        "readme_says_what_kubectl_says",
-        ClusterChoice::Own,
-        OURS,
-        &[ClusterMode::GateOff],
-        Duration::from_secs(80),
-        |testbed| Box::pin(transcript(testbed)),
-    );
+    let mut own = suite.own(OURS, GATE_OFF);
+    own.add("readme_says_what_kubectl_says", 80, transcript);
 }
 
 /// The line before the transcript.
@@ -64,9 +58,9 @@ struct JobShell {
 
 async fn transcript(outer: Arc<Testbed>) -> Result<()> {
     let site = Arc::clone(outer.site());
-    let testbed = Testbed::open_for(site, "default", LEASE, Implementation::Elector).await?;
+    let testbed = Testbed::open_for(site, "default", LEASE, OURS).await?;
     for name in CANDIDATES {
-        testbed.add_participant(name, Implementation::Elector, LEASE);
+        testbed.add_participant(name, OURS, LEASE);
     }
     let readme = paths::workspace().join("README.md");
     let text = fs::read_to_string(&readme)?;

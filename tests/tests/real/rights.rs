@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_api::{CandidateApi, LeaseCandidate};
 use elector_tests::rig::{
-    AuditLog, ClusterChoice, EventKind, RequiredFlag, ResourceVerb, Suite, Testbed, warm_up,
+    AuditLog, RequiredFlag, ResourceVerb, Suite, Testbed, eventually, warm_up,
 };
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::ResourceExt as _;
@@ -23,15 +23,8 @@ use tokio::time::{Instant, sleep};
 use crate::{MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add_with_flag(
-        RequiredFlag::Long,
-        "every_right_is_used",
-        ClusterChoice::Own,
-        OURS,
-        MODES,
-        Duration::from_secs(300),
-        |testbed| Box::pin(used(testbed)),
-    );
+    let mut own = suite.own(OURS, MODES);
+    own.add_with(RequiredFlag::Long, "every_right_is_used", 300, used);
 }
 
 /// A candidate that stays silent for so long is deleted here.
@@ -86,7 +79,7 @@ async fn used(outer: Arc<Testbed>) -> Result<()> {
     let _elector = site.elector("elector", flags.chain(SHORT_LIVED)).await?;
     warm_up(site).await?;
     // The writes of strangers are not judged.
-    let testbed = Testbed::open(Arc::clone(site), "strangers", outer.implementation()).await?;
+    let testbed = outer.open_beside("strangers").await?;
     let rights = [
         GrantedRights::of_elector(&testbed).await?,
         GrantedRights::of_candidates(&testbed).await?,
@@ -129,7 +122,8 @@ async fn change_leaders(testbed: &Testbed, name: &str) -> Result<()> {
     let mut elected = testbed.candidate(name).start()?;
     elected.leads(AMONG_STRANGERS).await?;
     elected.terminate()?;
-    elected.ends_well(AMONG_STRANGERS).await?;
+    let status = elected.process.exit(AMONG_STRANGERS).await?;
+    ensure!(status.success(), "{name} ended with {status}");
     Ok(())
 }
 
@@ -138,33 +132,26 @@ async fn acquire(outer: &Testbed) -> Result<()> {
     let (site, implementation) = (Arc::clone(outer.site()), outer.implementation());
     let testbed = Testbed::open_for(site, outer.namespace(), PLAIN, implementation).await?;
     let start = |name| {
-        let candidate = testbed.candidate(name).plain();
-        let candidate = candidate.flag("--absent-lease-grace=0s");
-        candidate
-            .flag("--lease-duration=4s")
-            .flag("--renew-deadline=3s")
-            .start()
+        let candidate = testbed.candidate(name).plain().short();
+        candidate.flag("--absent-lease-grace=0s").start()
     };
     let mut creator = start("creator")?;
     creator.leads(PROMPTLY).await?;
     let mut sleeper = start("sleeper")?;
-    sleeper.says(EventKind::Start, 0, PROMPTLY).await?;
+    sleeper.begins().await?;
     testbed.stays("creator", 2).await?;
     creator.kill()?;
     sleeper.process.signal(Signal::STOP)?;
     sleep(ASLEEP).await;
     sleeper.process.signal(Signal::CONT)?;
     sleeper.leads(PROMPTLY).await?;
-    sleeper.terminate()?;
-    sleeper.ends_well(PROMPTLY).await?;
-    Ok(())
+    sleeper.ends().await.map(drop)
 }
 
 /// Registers the candidates of the contested lease, and waits until they are deleted. What is told of them is told again
 /// when they come again.
 async fn contest(testbed: &Testbed) -> Result<()> {
     let candidates = testbed.candidates();
-    let mut names = Vec::new();
     for (name, strategy) in [
         ("this", "OldestEmulationVersion"),
         ("that", "example.com/other"),
@@ -179,16 +166,15 @@ async fn contest(testbed: &Testbed) -> Result<()> {
         });
         let object: LeaseCandidate = serde_json::from_value(object)?;
         candidates.create(&PostParams::default(), &object).await?;
-        names.push(name);
     }
-    let deadline = Instant::now() + FORGOTTEN;
-    for name in names {
-        while candidates.get_opt(name).await?.is_some() {
-            ensure!(Instant::now() < deadline, "{name} is not deleted");
-            sleep(Duration::from_millis(100)).await;
+    let ask = || async {
+        for name in ["this", "that"] {
+            let left = candidates.get_opt(name).await?;
+            ensure!(left.is_none(), "{name} is not deleted");
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    eventually(FORGOTTEN, ask).await
 }
 
 // === impl GrantedRights ===

@@ -5,25 +5,18 @@ mod objects;
 mod validators;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use elector_tests::rig::{ClusterChoice, ClusterMode, Suite, Testbed};
+use elector_tests::rig::{Suite, Testbed};
 use serde_json::{Value, json};
 
 use self::objects::{ABSENT, VERSIONS, changes};
 use self::validators::Validators;
-use crate::OURS;
+use crate::{GATE_OFF, OURS};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add(
-        "custom_resource_has_the_built_in_rules",
-        ClusterChoice::Shared,
-        OURS,
-        &[ClusterMode::GateOff],
-        Duration::from_secs(15),
-        |testbed| Box::pin(same_rules(testbed)),
-    );
+    let mut shared = suite.shared(OURS, GATE_OFF);
+    shared.add("custom_resource_has_the_built_in_rules", 15, same_rules);
 }
 
 async fn same_rules(testbed: Arc<Testbed>) -> Result<()> {

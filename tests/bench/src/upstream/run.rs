@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
-use elector_tests::rig::{EntryContent, EventKind, TestSite, Testbed, between};
+use elector_tests::rig::{TestSite, Testbed, between, revisions};
 
 use super::args::{MeasuredCase, RunKind};
 
@@ -42,7 +42,7 @@ async fn cold_start(testbed: &Testbed) -> Result<Figures> {
         testbed.candidate("oldest").version("1.1.0").start()?,
     ];
     let (_, led) = testbed.first_leader(PATIENCE).await?;
-    Ok(vec![("start to first leader", seconds(start, led))])
+    Ok(vec![("start to first leader", seconds(start.at, led))])
 }
 
 async fn hand_over(testbed: &Testbed) -> Result<Figures> {
@@ -52,20 +52,16 @@ async fn hand_over(testbed: &Testbed) -> Result<Figures> {
     let arrival = testbed.note("a better one arrives");
     let better = testbed.candidate("better").version("1.1.0").start()?;
     let led = better.leads(PATIENCE).await?;
-    let stopped = holder.says(EventKind::WorkStopped, 0, PATIENCE).await?;
+    let stopped = holder.stops(arrival).await?;
     let mut figures = vec![
-        ("arrival to new leader", seconds(arrival, led)),
+        ("arrival to new leader", seconds(arrival.at, led)),
         ("work stopped to new leader", seconds(stopped, led)),
     ];
     let preferred = testbed.journal().read(|entries| {
-        entries.iter().find_map(|entry| match &entry.content {
-            EntryContent::Lease(_, lease) => lease
-                .record()
-                .ok()?
-                .preferred_holder
-                .is_some_and(|name| name.as_str() == "better")
-                .then_some(entry.at),
-            _ => None,
+        let mut revisions = revisions(entries, testbed.lease_name());
+        revisions.find_map(|(lease, at)| {
+            let preferred = lease.record().ok()?.preferred_holder?;
+            (preferred.as_str() == "better").then_some(at)
         })
     });
     if let Some(preferred) = preferred {
@@ -90,22 +86,9 @@ async fn crash(testbed: &Testbed, run: u32) -> Result<Figures> {
         .renew_time
         .context("the leader has not renewed")?;
     let killed = leader.kill()?;
-    let seen = testbed.journal().len();
-    let led = testbed
-        .journal()
-        .until("somebody else leads", PATIENCE, |entries| {
-            entries[seen..]
-                .iter()
-                .find_map(|entry| match &entry.content {
-                    EntryContent::Event(event) if event.kind == EventKind::Leading => {
-                        Some(entry.at)
-                    }
-                    _ => None,
-                })
-        })
-        .await?;
+    let (_, led) = testbed.leader_since(killed, PATIENCE).await?;
     Ok(vec![
-        ("kill to new leader", seconds(killed, led)),
+        ("kill to new leader", seconds(killed.at, led)),
         ("last renewal to new leader", seconds(renewed, led)),
     ])
 }

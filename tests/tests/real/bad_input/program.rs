@@ -37,21 +37,14 @@ pub(super) fn start(
     TestProcess::spawn(name, command, testbed.folder(), |_| {})
 }
 
-/// The line that complains; it may be repeated while the trouble lasts, but must not be a stream of them.
-pub(super) async fn complaint(process: &mut TestProcess, parts: &[&str]) -> Result<String> {
-    let what = format!("a line with {parts:?}");
-    let find = |output: &str| {
-        output
-            .lines()
-            .find(|line| parts.iter().all(|part| line.contains(part)))
-            .map(str::to_owned)
-    };
-    let line = process.output_until(&what, PROMPTLY, find).await?;
+/// Waits for the line that complains; it may be repeated while the trouble lasts, but must not be a stream of them.
+pub(super) async fn complaint(process: &mut TestProcess, parts: &[&str]) -> Result<()> {
+    process.writes(parts, PROMPTLY).await?;
     let output = process.output()?;
     for bad in ["panicked", "stack backtrace"] {
         ensure!(!output.contains(bad), "{bad}:\n{output}");
     }
-    Ok(line)
+    Ok(())
 }
 
 /// Lets a process that still tries do so for a while, in which a stream of lines would show, and then ends it within
@@ -62,16 +55,11 @@ pub(super) async fn end(mut process: TestProcess, most_lines: usize) -> Result<(
     }
     if process.ended()?.is_none() {
         let (_, took) = process.terminate(PROMPTLY).await?;
-        ensure!(
-            took <= Duration::from_secs(2),
-            "it ended {took:?} after SIGTERM"
-        );
+        let limit = Duration::from_secs(2);
+        ensure!(took <= limit, "it ended {took:?} after SIGTERM");
     }
-    let lines = process.output()?.lines().count();
-    ensure!(
-        lines <= most_lines,
-        "{lines} lines are a stream:\n{}",
-        process.output()?
-    );
+    let output = process.output()?;
+    let lines = output.lines().count();
+    ensure!(lines <= most_lines, "{lines} lines are a stream:\n{output}");
     Ok(())
 }

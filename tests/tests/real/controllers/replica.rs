@@ -23,7 +23,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{SHORT_DEADLINE, SHORT_LEASE};
+use crate::{SHORT_DEADLINE, SHORT_LEASE};
 
 /// The label of the objects.
 pub(super) const RECONCILED: &str = "elector.dev/reconciled";

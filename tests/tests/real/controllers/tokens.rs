@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
-use elector_tests::rig::Testbed;
+use anyhow::{Context as _, Result, ensure};
+use elector_tests::rig::{Testbed, eventually};
 use futures::{StreamExt as _, future};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
@@ -13,7 +13,6 @@ use kube::api::{Api, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::json;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
 
 use super::replica::RECONCILED;
 
@@ -73,17 +72,14 @@ impl ReconciledTokens {
 
     /// Waits until all objects have one token, which is higher than `token`.
     pub(super) async fn later_than(&self, token: u64, patience: Duration) -> Result<WrittenToken> {
-        let deadline = Instant::now() + patience;
-        loop {
-            if let Some(written) = lock(&self.seen).common(token) {
-                return Ok(written);
-            }
-            if Instant::now() >= deadline {
-                let newest = &lock(&self.seen).newest;
-                bail!("not all objects have a token higher than {token}: {newest:?}");
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
+        let ask = || async {
+            let seen = lock(&self.seen);
+            seen.common(token).with_context(|| {
+                let newest = &seen.newest;
+                format!("not all objects have a token higher than {token}: {newest:?}")
+            })
+        };
+        eventually(patience, ask).await
     }
 
     /// Checks that no write had a lower token than the one before.

@@ -23,16 +23,11 @@ pub(super) async fn compared(testbed: Arc<Testbed>) -> Result<()> {
     let testbed = &*testbed;
     let site = testbed.site();
     create_object(testbed).await?;
-    let fenced = site
-        .unbound_account(testbed.namespace(), "fenced")
-        .await?
-        .client()
-        .clone();
-    let other = site
-        .unbound_account(testbed.namespace(), "other")
-        .await?
-        .client()
-        .clone();
+    let namespace = testbed.namespace();
+    let fenced = site.unbound_account(namespace, "fenced").await?;
+    let fenced = fenced.client().clone();
+    let other = site.unbound_account(namespace, "other").await?;
+    let other = other.client().clone();
     fence(testbed, LEASE, "fenced").await?;
 
     // Without a Lease, a token is needed all the same; and by the named account only.
@@ -109,11 +104,7 @@ async fn says(
     token: Option<&str>,
     refused: Option<&str>,
 ) -> Result<()> {
-    let updates = Attempt {
-        creates: false,
-        token,
-    };
-    until_answered(testbed, by, updates, refused).await
+    until_answered(testbed, by, Attempt::update(token), refused).await
 }
 
 /// The Lease in that term, with a token, and the holder and the term that it belongs to.

@@ -1,32 +1,24 @@
 //! A leader that stands still with all its processes, and whose work wakes up first.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::annotation;
-use elector_tests::rig::{EventKind, StartedCandidate, Testbed};
+use elector_tests::rig::{StartedCandidate, Testbed, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
 use super::{Attempt, OBJECT, create_object, fence, object, until_answered};
-use crate::PROMPTLY;
-
-/// W of these candidates.
-const SHORT_LEASE: Duration = Duration::from_secs(4);
+use crate::{PROMPTLY, SHORT_LEASE};
 
 pub(super) async fn writes_with_its_old_token(testbed: Arc<Testbed>) -> Result<()> {
     let testbed = &*testbed;
     create_object(testbed).await?;
     fence(testbed, testbed.lease_name(), "web").await?;
     let account = testbed.candidate_account().context("no account")?.client();
-    let missing = Attempt {
-        creates: false,
-        token: None,
-    };
+    let missing = Attempt::update(None);
     until_answered(testbed, account, missing, Some("is missing")).await?;
 
     let mut first = start(testbed, "first")?;
@@ -35,7 +27,7 @@ pub(super) async fn writes_with_its_old_token(testbed: Arc<Testbed>) -> Result<(
     until_written_by(testbed, "first").await?;
     let token = token_of(&object(testbed).await?)?;
     let second = start(testbed, "second")?;
-    second.says(EventKind::Start, 0, PROMPTLY).await?;
+    second.begins().await?;
 
     // Candidate, supervisor and work stand still, as in a container that is frozen.
     testbed.judge_by_lease("first");
@@ -53,10 +45,7 @@ pub(super) async fn writes_with_its_old_token(testbed: Arc<Testbed>) -> Result<(
     second.leads(SHORT_LEASE * 2 + PROMPTLY).await?;
 
     // The new leader has written nothing yet; the server has seen that it leads.
-    let old = Attempt {
-        creates: false,
-        token: Some(&token),
-    };
+    let old = Attempt::update(Some(&token));
     until_answered(testbed, account, old, Some("is not that of a leader")).await?;
     let before = object(testbed).await?;
     testbed.note("the work of first wakes up");
@@ -105,8 +94,7 @@ fn start(testbed: &Testbed, name: &str) -> Result<StartedCandidate> {
     );
     testbed
         .candidate(name)
-        .flag("--lease-duration=4s")
-        .flag("--renew-deadline=3s")
+        .short()
         .work(&["sh", "-c", &script])
         .start()
 }
@@ -121,56 +109,44 @@ fn token_of(object: &Value) -> Result<String> {
 }
 
 async fn until_written_by(testbed: &Testbed, name: &str) -> Result<()> {
-    let deadline = Instant::now() + PROMPTLY;
-    loop {
+    let ask = || async {
         let object = object(testbed).await?;
-        if object["data"]["writer"] == name {
-            return Ok(());
-        }
-        if Instant::now() >= deadline {
-            let said = fs::read_to_string(file(testbed, name, "said")).unwrap_or_default();
-            anyhow::bail!("{name} has written nothing: {object}\n{said}");
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+        let said = fs::read_to_string(file(testbed, name, "said")).unwrap_or_default();
+        ensure!(
+            object["data"]["writer"] == name,
+            "{name} has written nothing: {object}\n{said}"
+        );
+        Ok(())
+    };
+    eventually(PROMPTLY, ask).await
 }
 
 /// Waits until two more writes of the work are refused.
 async fn refusals(testbed: &Testbed, name: &str) -> Result<()> {
-    let path = file(testbed, name, "said");
-    let count = |path: &Path| {
-        let said = fs::read_to_string(path).unwrap_or_default();
-        (said.matches("ValidatingAdmissionPolicy").count(), said)
-    };
-    let (before, _) = count(&path);
-    let deadline = Instant::now() + PROMPTLY;
-    loop {
-        let (now, said) = count(&path);
-        if now >= before + 2 {
-            return Ok(());
-        }
+    let said = || fs::read_to_string(file(testbed, name, "said")).unwrap_or_default();
+    let count = |said: &str| said.matches("ValidatingAdmissionPolicy").count();
+    let before = count(&said());
+    let ask = || async {
+        let said = said();
         ensure!(
-            Instant::now() < deadline,
+            count(&said) >= before + 2,
             "{name} is not refused; its writes:\n{said}"
         );
-        sleep(Duration::from_millis(50)).await;
-    }
+        Ok(())
+    };
+    eventually(PROMPTLY, ask).await
 }
 
 async fn until_gone(pid: Pid) -> Result<()> {
-    let deadline = Instant::now() + PROMPTLY;
     let state = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    loop {
+    let ask = || async {
         let stat = fs::read_to_string(&state).unwrap_or_default();
-        let state = stat
-            .rsplit_once(") ")
-            .map(|(_, rest)| rest.starts_with('Z'));
-        if state.unwrap_or(true) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "the old work runs");
-        sleep(Duration::from_millis(20)).await;
-    }
+        let rest = stat.rsplit_once(") ").map(|(_, rest)| rest);
+        let runs = rest.is_some_and(|rest| !rest.starts_with('Z'));
+        ensure!(!runs, "the old work runs");
+        Ok(())
+    };
+    eventually(PROMPTLY, ask).await
 }
 
 /// The processes below that one.

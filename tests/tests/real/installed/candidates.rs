@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use elector_tests::rig::{CandidateBuilder, Implementation, StartedCandidate, Testbed, between};
 
 /// The namespace that `namespaced` serves, as all others do.
@@ -11,9 +11,8 @@ pub(super) const NAMESPACE: &str = "default";
 
 /// Candidates that come for one lease, each better than the one before.
 pub(super) struct BetterAndBetter<'w> {
-    testbed: &'w Testbed,
+    pub(super) testbed: &'w Testbed,
     candidates: Vec<StartedCandidate>,
-    terms: usize,
 }
 
 /// One of ours that no other than the elector brings to lead.
@@ -38,12 +37,7 @@ impl<'w> BetterAndBetter<'w> {
         Self {
             testbed,
             candidates: Vec::new(),
-            terms: 0,
         }
-    }
-
-    pub(super) fn testbed(&self) -> &'w Testbed {
-        self.testbed
     }
 
     /// Starts one of that build, which is better than all before, and waits until it leads and has renewed. No other may
@@ -56,24 +50,16 @@ impl<'w> BetterAndBetter<'w> {
     ) -> Result<()> {
         let testbed = self.testbed;
         let number = self.candidates.len();
-        let (name, version) = (
-            format!("candidate-{number}"),
-            format!("1.{}.0", 99 - number),
-        );
+        let name = format!("candidate-{number}");
+        let version = format!("1.{}.0", 99 - number);
         let start = testbed.note(when);
         let candidate = candidate(testbed, &name, &version).await?;
         let candidate = candidate.build(build).start()?;
         let led = candidate.leads(patience).await?;
-        testbed.figure(when, between(start, led));
+        testbed.figure(when, between(start.at, led));
         testbed.stays(&name, 1).await?;
         self.candidates.push(candidate);
-        let terms = testbed.terms();
-        ensure!(
-            terms == self.terms + 1,
-            "{when}: {} terms began where one would have done",
-            terms - self.terms
-        );
-        self.terms = terms;
-        Ok(())
+        let begun = testbed.has_begun_terms(self.candidates.len());
+        begun.with_context(|| when.to_owned())
     }
 }

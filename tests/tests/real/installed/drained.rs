@@ -5,19 +5,15 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{
-    Implementation, StartedCandidate, TestProcess, TestSite, Testbed, between, now,
-};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use elector_tests::rig::{StartedCandidate, TestProcess, TestSite, Testbed, between, eventually};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::installed::candidates::{NAMESPACE, candidate};
-use crate::installed::controllers::controllers;
-use crate::installed::installation::Installation;
+use crate::installed::installation::{Installation, controllers};
 use crate::{LEASE_DURATION, PROMPTLY};
 
 /// The node that is drained, and the one that stays.
@@ -40,15 +36,9 @@ pub(super) async fn node_is_drained(outer: Arc<Testbed>) -> Result<()> {
     let _controllers = controllers(site, names).await?;
     let installation = Installation::of(site, site.programs().version(), "native")?;
     installation.apply().await?;
-    let testbed = Testbed::open(Arc::clone(site), NAMESPACE, Implementation::Elector).await?;
+    let testbed = outer.open_beside(NAMESPACE).await?;
     let drained = drain(&installation, &testbed).await;
-    let judged = testbed.verdict().await;
-    for (name, figure) in testbed.figures() {
-        outer.figure(&name, figure);
-    }
-    drained
-        .and(judged)
-        .with_context(|| testbed.journal().text())
+    outer.conclude(&testbed, drained).await
 }
 
 async fn drain(installation: &Installation, testbed: &Testbed) -> Result<()> {
@@ -76,10 +66,7 @@ async fn drain(installation: &Installation, testbed: &Testbed) -> Result<()> {
         TestProcess::spawn("kubectl-drain", drain_command(site), site.folder(), |_| {})?;
     let took = leader_moves(testbed, &drained, &mut leader, &next).await?;
     testbed.figure("the leader is drained, until the next leads", took);
-    let refused = |output: &str| output.contains("disruption budget").then_some(());
-    draining
-        .output_until("that the budget forbids it", SOON, refused)
-        .await?;
+    draining.writes(&["disruption budget"], SOON).await?;
     ensure!(
         acts.ended()?.is_none() && !drained.is_evicted(SYSTEM, &acting).await?,
         "the only elector was evicted"
@@ -88,18 +75,13 @@ async fn drain(installation: &Installation, testbed: &Testbed) -> Result<()> {
     let mut takes_over = installation.another(testbed, &standby).await?;
     stays.ready(SYSTEM, &standby).await?;
     drained.evicted(SYSTEM, &acting).await?;
-    let told = testbed.note("end the acting elector");
-    let (status, took) = acts.terminate(PROMPTLY).await?;
-    ensure!(status.success(), "an elector ended with {status}");
+    let asked = testbed.note("end the acting elector");
+    let took = acts.ends_promptly().await?;
     testbed.figure("the elector is drained, until it has ended", took);
-    let leads = |output: &str| output.contains("leading the electors").then_some(());
-    takes_over
-        .output_until("leading the electors", PROMPTLY, leads)
-        .await?;
-    testbed.figure(
-        "the elector is drained, until the other acts",
-        between(told, now()),
-    );
+    let acts = "leading the electors";
+    takes_over.writes(&[acts], PROMPTLY).await?;
+    let figure = "the elector is drained, until the other acts";
+    testbed.figure(figure, asked.elapsed());
     drained.forget(SYSTEM, &acting).await?;
     let status = draining.exit(SOON).await?;
     ensure!(status.success(), "kubectl drain: {}", draining.output()?);
@@ -108,10 +90,9 @@ async fn drain(installation: &Installation, testbed: &Testbed) -> Result<()> {
     let arrival = testbed.note("a better candidate starts");
     let better = candidate(testbed, "better", "1.1.0").await?.start()?;
     let led = better.leads(PROMPTLY).await?;
-    testbed.figure("the other hands over", between(arrival, led));
+    testbed.figure("the other hands over", between(arrival.at, led));
     testbed.stays("better", 1).await?;
-    ensure!(testbed.terms() == 3, "{} terms began", testbed.terms());
-    Ok(())
+    testbed.has_begun_terms(3)
 }
 
 /// Waits for the eviction of the leader's Pod, and ends it as a kubelet does; how long there was no leader.
@@ -122,12 +103,12 @@ async fn leader_moves(
     next: &StartedCandidate,
 ) -> Result<Duration> {
     kubelet.evicted(NAMESPACE, "leader").await?;
-    let told = leader.terminate()?;
+    let asked = leader.terminate()?;
     let led = next.leads(PROMPTLY).await?;
-    leader.ends_well(PROMPTLY).await?;
+    leader.ends_well().await?;
     kubelet.forget(NAMESPACE, "leader").await?;
     testbed.stays("next", 1).await?;
-    Ok(between(told, led))
+    Ok(between(asked.at, led))
 }
 
 fn drain_command(site: &TestSite) -> Command {
@@ -141,16 +122,12 @@ fn drain_command(site: &TestSite) -> Command {
 async fn elector_pods(site: &TestSite) -> Result<[String; 2]> {
     let pods: Api<Pod> = Api::namespaced(site.client().clone(), SYSTEM);
     let of_electors = ListParams::default().labels("app.kubernetes.io/instance=elector");
-    let deadline = Instant::now() + SOON;
-    loop {
+    let ask = || async {
         let found = pods.list(&of_electors).await?.items;
         let names: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
-        match <[String; 2]>::try_from(names) {
-            Ok(names) => return Ok(names),
-            Err(names) => ensure!(Instant::now() < deadline, "there are the Pods {names:?}"),
-        }
-        sleep(Duration::from_millis(200)).await;
-    }
+        <[String; 2]>::try_from(names).map_err(|names| anyhow!("there are the Pods {names:?}"))
+    };
+    eventually(SOON, ask).await
 }
 
 // === impl Kubelet ===
@@ -199,12 +176,12 @@ impl<'a> Kubelet<'a> {
 
     /// Waits until a Pod is to end.
     async fn evicted(&self, namespace: &str, pod: &str) -> Result<()> {
-        let deadline = Instant::now() + SOON;
-        while !self.is_evicted(namespace, pod).await? {
-            ensure!(Instant::now() < deadline, "{pod} was not evicted");
-            sleep(Duration::from_millis(100)).await;
-        }
-        Ok(())
+        let ask = || async {
+            let evicted = self.is_evicted(namespace, pod).await?;
+            ensure!(evicted, "{pod} was not evicted");
+            Ok(())
+        };
+        eventually(SOON, ask).await
     }
 
     async fn is_evicted(&self, namespace: &str, pod: &str) -> Result<bool> {

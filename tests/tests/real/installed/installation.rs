@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{
-    ClusterMode, ElectorVersion, TestAccount, TestProcess, TestSite, Testbed,
+    ClusterMode, ElectorVersion, TestAccount, TestProcess, TestSite, Testbed, eventually,
 };
 use serde_json::Value;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use xtask::binaries;
 use xtask::manifests::overlays;
 
 use crate::installed::pod_template::PodTemplate;
@@ -68,7 +67,7 @@ impl Installation {
     pub(super) async fn apply(&self) -> Result<()> {
         let mut rights = vec!["delete", "--namespace=elector-system"];
         rights.extend(RIGHTS_OF_THE_SITE);
-        self.kubectl(&rights).await?;
+        self.site.kubectl(&rights).await?;
         self.site.apply("-f", &self.file()).await
     }
 
@@ -134,48 +133,42 @@ impl Installation {
         let file = self.file();
         let file = file.to_str().context("the path is not readable")?;
         let delete = ["delete", "--wait=false", "--filename", file];
-        self.kubectl(&delete).await.map(drop)
+        self.site.kubectl(&delete).await.map(drop)
     }
 
     /// Waits until nothing of it is left.
     pub(super) async fn is_gone(&self, ending: NamespaceEnding) -> Result<()> {
         let file = self.file();
         let file = file.to_str().context("the path is not readable")?;
-        let get = [
-            "get",
-            "--ignore-not-found",
-            "--output=name",
-            "--filename",
-            file,
-        ];
+        let get = ["get", "--ignore-not-found", "--output=name", "-f", file];
         let expected = match ending {
             NamespaceEnding::ByKubernetes => "",
             NamespaceEnding::OfAllElse => "namespace/elector-system",
         };
+        let ask = || async {
+            let left = self.site.kubectl(&get).await?;
+            ensure!(left.trim() == expected, "still there: {left}");
+            Ok(())
+        };
         // An empty namespace takes the time in which its controller looks twice.
-        let deadline = Instant::now() + PROMPTLY * 3;
-        loop {
-            let left = self.kubectl(&get).await?;
-            if left.trim() == expected {
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "still there: {left}");
-            sleep(Duration::from_millis(200)).await;
-        }
+        eventually(PROMPTLY * 3, ask).await
     }
 
     fn file(&self) -> PathBuf {
         self.folder.join("install.yaml")
     }
+}
 
-    async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
-        let mut command = self.site.command(&self.site.programs().kubectl);
-        command.args(arguments);
-        let output = spawn_blocking(move || command.output()).await??;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kubectl {arguments:?}: {said}");
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
+/// Starts a real kube-controller-manager with the controllers of these names, with commas between them.
+pub(super) async fn controllers(site: &TestSite, names: &str) -> Result<TestProcess> {
+    let program = spawn_blocking(binaries::kube_controller_manager).await??;
+    let mut command = site.command(&program);
+    command
+        .arg("--kubeconfig")
+        .arg(site.kubeconfig())
+        .arg(format!("--controllers={names}"))
+        .args(["--leader-elect=false", "--secure-port=0"]);
+    TestProcess::spawn("kube-controller-manager", command, site.folder(), |_| {})
 }
 
 /// Waits until an elector has written one of these.

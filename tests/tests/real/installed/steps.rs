@@ -13,10 +13,9 @@ pub(crate) const UNINSTALL: &str = "uninstall";
 /// All of them, in the order of a life.
 pub(crate) const STEPS: &[&str] = &[INSTALL, ELECT, HAND_OVER, CRASH, UPGRADE, BACK, UNINSTALL];
 
-/// Reports what a testbed of an overlay has measured as figures of the scenario, and each step in the table of overlays.
+/// Puts each step that a testbed of an overlay has measured into the table of overlays.
 pub(super) fn report(outer: &Testbed, testbed: &Testbed, overlay: &str) {
     for (name, figure) in testbed.figures() {
-        outer.figure(&name, figure);
         if let Some(step) = STEPS.iter().find(|step| **step == name) {
             outer.cell(overlay, step, figure);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{Implementation, TestProcess, Testbed, between, now};
+use elector_tests::rig::{TestProcess, Testbed};
 
 use crate::installed::candidates::{BetterAndBetter, NAMESPACE};
 use crate::installed::installation::Installation;
@@ -23,11 +23,10 @@ pub(super) async fn upgraded_and_back(outer: Arc<Testbed>, overlay: &'static str
     let earlier = earlier.context("there is no earlier version")?;
     let earlier = Installation::of(site, earlier, overlay)?;
     let this = Installation::of(site, programs.version(), overlay)?;
-    let testbed = Testbed::open(Arc::clone(site), NAMESPACE, Implementation::Elector).await?;
+    let testbed = outer.open_beside(NAMESPACE).await?;
     let lived = live(&earlier, &this, &testbed).await;
-    let judged = testbed.verdict().await;
     report(&outer, &testbed, overlay);
-    lived.and(judged).with_context(|| testbed.journal().text())
+    outer.conclude(&testbed, lived).await
 }
 
 async fn live(earlier: &Installation, this: &Installation, testbed: &Testbed) -> Result<()> {
@@ -38,8 +37,8 @@ async fn live(earlier: &Installation, this: &Installation, testbed: &Testbed) ->
     candidates
         .next(&earlier.program(), "elected before", BY_A_NEW_ELECTOR)
         .await?;
-    let electors = replace(earlier, this, (UPGRADE, electors), &mut candidates).await?;
-    replace(this, earlier, (BACK, electors), &mut candidates)
+    let electors = replace(earlier, this, UPGRADE, electors, &mut candidates).await?;
+    replace(this, earlier, BACK, electors, &mut candidates)
         .await
         .map(drop)
 }
@@ -49,10 +48,11 @@ async fn live(earlier: &Installation, this: &Installation, testbed: &Testbed) ->
 async fn replace(
     from: &Installation,
     to: &Installation,
-    (step, electors): (&'static str, Vec<TestProcess>),
+    step: &'static str,
+    electors: Vec<TestProcess>,
     candidates: &mut BetterAndBetter<'_>,
 ) -> Result<Vec<TestProcess>> {
-    let testbed = candidates.testbed();
+    let testbed = candidates.testbed;
     let template = to.template()?;
     ensure!(
         usize::try_from(template.replicas)? == electors.len(),
@@ -69,8 +69,7 @@ async fn replace(
             replaced.push(to.another(testbed, &next).await?);
         }
         testbed.note("end an elector");
-        let (status, _) = elector.terminate(PROMPTLY).await?;
-        ensure!(status.success(), "an elector ended with {status}");
+        elector.ends_promptly().await?;
         if !template.surges {
             replaced.push(to.another(testbed, &next).await?);
         }
@@ -84,6 +83,6 @@ async fn replace(
             .next(&build.program(), &when, BY_A_NEW_ELECTOR)
             .await?;
     }
-    testbed.figure(step, between(start, now()));
+    testbed.figure(step, start.elapsed());
     Ok(replaced)
 }

@@ -1,17 +1,15 @@
 //! An overlay is applied, elects, survives a crash and is deleted; then unmodified client-go elects alone.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{ClusterMode, Implementation, StartedCandidate, Testbed, between, now};
+use anyhow::{Context as _, Result};
+use elector_tests::rig::{ClusterMode, Implementation, StartedCandidate, Testbed, between};
 use tokio::time::sleep;
 
 use crate::installed::candidates::{NAMESPACE, candidate};
-use crate::installed::controllers::controllers;
-use crate::installed::installation::{Installation, NamespaceEnding};
+use crate::installed::installation::{Installation, NamespaceEnding, controllers};
 use crate::installed::steps::{CRASH, ELECT, HAND_OVER, INSTALL, UNINSTALL, report};
-use crate::{LEASE_DURATION, PROMPTLY, crash_limit};
+use crate::{CLIENT_GO, LEASE_DURATION, OURS, PROMPTLY, crash_limit};
 
 pub(super) async fn whole_life(
     outer: Arc<Testbed>,
@@ -27,9 +25,8 @@ pub(super) async fn whole_life(
     let installation = Installation::of(site, version, overlay)?;
     let testbed = Testbed::open(Arc::clone(site), NAMESPACE, Implementation::ClientGo).await?;
     let lived = live(&installation, &testbed, ending).await;
-    let judged = testbed.verdict().await;
     report(&outer, &testbed, overlay);
-    lived.and(judged).with_context(|| testbed.journal().text())
+    outer.conclude(&testbed, lived).await
 }
 
 async fn live(
@@ -40,17 +37,17 @@ async fn live(
     let install = testbed.note("apply the overlay");
     installation.apply().await?;
     let mut electors = installation.electors(testbed, "elector").await?;
-    testbed.figure(INSTALL, between(install, now()));
+    testbed.figure(INSTALL, install.elapsed());
     let start = testbed.note("two candidates start");
     let mut old = candidate(testbed, "old", "1.2.0").await?.start()?;
     // A fresh elector waits once for leases that it never saw (R6).
     let led = old.leads(LEASE_DURATION * 2 + PROMPTLY).await?;
-    testbed.figure(ELECT, between(start, led));
+    testbed.figure(ELECT, between(start.at, led));
     testbed.stays("old", 1).await?;
     let arrival = testbed.note("a better candidate starts");
     let mut better = candidate(testbed, "better", "1.1.0").await?.start()?;
     let led = better.leads(PROMPTLY).await?;
-    testbed.figure(HAND_OVER, between(arrival, led));
+    testbed.figure(HAND_OVER, between(arrival.at, led));
     testbed.stays("better", 2).await?;
 
     if testbed.site().mode() == ClusterMode::GateOn {
@@ -58,55 +55,39 @@ async fn live(
         sleep(LEASE_DURATION).await;
     }
     testbed.note("the leader and the acting elector are killed");
-    let from = testbed.journal().len();
     electors
         .first_mut()
         .context("there is no elector")?
         .kill()?;
     let killed = better.kill()?;
-    let limit = crash_limit(Implementation::Elector);
-    let led = old.leads_again(from, limit + PROMPTLY).await?;
-    let took = between(killed, led);
-    testbed.figure(CRASH, took);
-    ensure!(took <= limit, "the next led after {took:?}");
+    testbed
+        .leads_within(&old, killed, crash_limit(OURS), CRASH)
+        .await?;
     testbed.stays("old", 2).await?;
 
     let delete = testbed.note("delete the overlay");
     installation.delete().await?;
     for mut elector in electors.into_iter().skip(1) {
-        let (status, took) = elector.terminate(PROMPTLY).await?;
-        ensure!(status.success(), "an elector ended with {status}");
-        ensure!(
-            took <= Duration::from_secs(2),
-            "an elector ended after {took:?}"
-        );
+        elector.ends_promptly().await?;
     }
     installation.is_gone(ending).await?;
-    testbed.figure(UNINSTALL, between(delete, now()));
+    testbed.figure(UNINSTALL, delete.elapsed());
     testbed.stays("old", 2).await?;
 
     testbed.note("client-go elects alone");
+    let patience = crash_limit(CLIENT_GO) + PROMPTLY;
     let mut plain = plain(testbed, "plain")?;
     old.terminate()?;
-    plain
-        .leads(crash_limit(Implementation::ClientGo) + PROMPTLY)
-        .await?;
-    old.ends_well(PROMPTLY).await?;
+    plain.leads(patience).await?;
+    old.ends_well().await?;
     testbed.stays("plain", 2).await?;
     let next = self::plain(testbed, "next")?;
     plain.kill()?;
-    next.leads(crash_limit(Implementation::ClientGo) + PROMPTLY)
-        .await?;
+    next.leads(patience).await?;
     testbed.stays("next", 1).await
 }
 
 fn plain(testbed: &Testbed, name: &str) -> Result<StartedCandidate> {
     let candidate = testbed.candidate_of(Implementation::ClientGo, name);
-    candidate
-        .plain()
-        .flag("--lease-duration=4s")
-        .flag("--renew-deadline=3s")
-        .flag("--retry-period=1s")
-        .flag("--rejoin")
-        .start()
+    candidate.plain().short().flag("--rejoin").start()
 }

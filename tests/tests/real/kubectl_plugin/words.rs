@@ -11,83 +11,46 @@ use crate::PROMPTLY;
 /// The leader stands down and leads again; the lease is frozen, so that a better one waits, and thawed; a worse one is
 /// preferred, and leads. That the better ones lead again is too much for ten minutes (R23).
 pub(super) async fn obeyed(testbed: Arc<Testbed>) -> Result<()> {
+    let testbed = &*testbed;
     let lease = testbed.lease_name();
     let first = testbed.candidate("first").version("1.2.0").start()?;
     first.leads(PROMPTLY).await?;
     let better = testbed.candidate("better").version("1.1.0").start()?;
     better.leads(PROMPTLY).await?;
 
-    let seen = testbed.journal().len();
-    says(
-        &testbed,
-        &["stand-down", "better", "--dry-run=server"],
-        "/better stands down until ",
-    )
-    .await?;
-    says(
-        &testbed,
-        &["stand-down", "better"],
-        "/better stands down until ",
-    )
-    .await?;
-    first.leads_again(seen, PROMPTLY).await?;
-    let shown = |lines: &[String]| {
-        lines
-            .iter()
-            .any(|line| line.starts_with("better ineligible "))
-    };
-    testbed
-        .operates(&["status", lease], PROMPTLY, shown)
-        .await?;
-    let seen = testbed.journal().len();
-    says(
-        &testbed,
-        &["stand-down", "better", "--undo"],
-        "/better may be elected again",
-    )
-    .await?;
-    better.leads_again(seen, PROMPTLY).await?;
+    let stands_down = "/better stands down until ";
+    let dry_run = ["stand-down", "better", "--dry-run=server"];
+    says(testbed, &dry_run, stands_down).await?;
+    let asked = testbed.note("better stands down");
+    says(testbed, &["stand-down", "better"], stands_down).await?;
+    first.leads_since(asked, PROMPTLY).await?;
+    shows(testbed, &["status", lease], "better ineligible ").await?;
+    let asked = testbed.note("better may lead again");
+    let undo = ["stand-down", "better", "--undo"];
+    says(testbed, &undo, "/better may be elected again").await?;
+    better.leads_since(asked, PROMPTLY).await?;
 
-    says(
-        &testbed,
-        &["freeze", lease, "--for=1h", "--dry-run=server"],
-        " frozen until ",
-    )
-    .await?;
-    ensure!(
-        annotated(&testbed, annotation::FREEZE).await?.is_none(),
-        "a dry run wrote"
-    );
-    says(&testbed, &["freeze", lease, "--for=1h"], " frozen until ").await?;
-    let frozen = annotated(&testbed, annotation::FREEZE).await?;
+    let dry_run = ["freeze", lease, "--for=1h", "--dry-run=server"];
+    says(testbed, &dry_run, " frozen until ").await?;
+    let frozen = annotated(testbed, annotation::FREEZE).await?;
+    ensure!(frozen.is_none(), "a dry run wrote");
+    says(testbed, &["freeze", lease, "--for=1h"], " frozen until ").await?;
+    let frozen = annotated(testbed, annotation::FREEZE).await?;
     parse_freeze(&frozen.context("nothing is frozen")?)?;
     let _best = testbed.candidate("best").version("1.0.0").start()?;
-    let waits = |lines: &[String]| lines.iter().any(|line| line.contains(" is frozen "));
-    testbed
-        .operates(&["explain", lease], PROMPTLY, waits)
-        .await?;
-    says(&testbed, &["unfreeze", lease], " not frozen any more").await?;
-    ensure!(
-        annotated(&testbed, annotation::FREEZE).await?.is_none(),
-        "it is frozen still"
-    );
-    let seen = testbed.journal().len();
-    says(
-        &testbed,
-        &["prefer", lease, "first"],
-        " prefers first until ",
-    )
-    .await?;
-    let preferred = annotated(&testbed, annotation::PREFER).await?;
+    shows(testbed, &["explain", lease], " is frozen ").await?;
+    says(testbed, &["unfreeze", lease], " not frozen any more").await?;
+    let frozen = annotated(testbed, annotation::FREEZE).await?;
+    ensure!(frozen.is_none(), "it is frozen still");
+    let asked = testbed.note("first is preferred");
+    let prefers = ["prefer", lease, "first"];
+    says(testbed, &prefers, " prefers first until ").await?;
+    let preferred = annotated(testbed, annotation::PREFER).await?;
     let preferred = parse_prefer(&preferred.context("no candidate is preferred")?)?;
     ensure!(preferred.candidate.as_str() == "first", "{preferred:?}");
-    first.leads_again(seen, PROMPTLY).await?;
-    says(
-        &testbed,
-        &["prefer", lease, "--undo"],
-        " prefers no candidate any more",
-    )
-    .await
+    first.leads_since(asked, PROMPTLY).await?;
+    let undo = ["prefer", lease, "--undo"];
+    says(testbed, &undo, " prefers no candidate any more").await
 }
 
 /// Runs `kubectl elector`, which succeeds and says this.
@@ -100,6 +63,13 @@ async fn says(testbed: &Testbed, arguments: &[&str], part: &str) -> Result<()> {
         "{arguments:?}: {said}{stderr}"
     );
     Ok(())
+}
+
+/// Runs it until one of its lines has this.
+async fn shows(testbed: &Testbed, arguments: &[&str], part: &str) -> Result<()> {
+    let has = |lines: &[String]| lines.iter().any(|line| line.contains(part));
+    let shown = testbed.operates(arguments, PROMPTLY, has);
+    shown.await.map(drop)
 }
 
 /// The value of an annotation of the Lease.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_api::{Lease, annotation};
+use elector_api::{Lease, LeaseSpec, annotation};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{LONGEST_LEASE, now};
 
@@ -33,172 +33,100 @@ const LEADS_ON: Duration = Duration::ZERO;
 /// The record that the stranger left counts for as long as a lease may last.
 const UNPROVEN: Duration = LONGEST_LEASE;
 
+const fn write(name: &'static str, until: Duration, change: fn(&mut Lease)) -> StrangerWrite {
+    StrangerWrite {
+        name,
+        change,
+        until,
+    }
+}
+
 pub(super) const OVERWRITTEN: &[StrangerWrite] = &[
-    StrangerWrite {
-        name: "held",
-        change: |lease| held(lease, Some(15)),
-        until: LEASE_DURATION,
-    },
-    StrangerWrite {
-        name: "held-briefly",
-        change: |lease| held(lease, Some(1)),
-        until: Duration::from_secs(1),
-    },
-    StrangerWrite {
-        name: "held-for-longer",
-        change: |lease| held(lease, Some(22)),
-        until: Duration::from_secs(22),
-    },
-    StrangerWrite {
-        name: "held-without-duration",
-        change: |lease| held(lease, None),
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        name: "held-until-far-future",
-        change: |lease| {
-            held(lease, Some(15));
-            lease.spec.renew_time = Some(Timestamp::MAX);
-        },
-        until: LEASE_DURATION,
-    },
-    StrangerWrite {
-        name: "held-since-long-ago",
-        change: |lease| {
-            held(lease, Some(15));
-            lease.spec.renew_time = Some(Timestamp::MIN);
-        },
-        until: LEASE_DURATION,
-    },
-    StrangerWrite {
-        name: "held-by-garbage",
-        change: |lease| {
-            held(lease, Some(15));
-            lease.spec.holder_identity = Some("\u{1f451} \n".repeat(2_000));
-            lease.spec.acquire_time = None;
-            lease.spec.lease_transitions = Some(i32::MAX);
-            note(lease, annotation::TOKEN, "none");
-            note(lease, annotation::TOKEN_TERM, "-");
-        },
-        until: LEASE_DURATION,
-    },
-    StrangerWrite {
-        name: "last-term",
-        change: |lease| lease.spec.lease_transitions = Some(i32::MAX),
-        until: LEASE_DURATION,
-    },
-    StrangerWrite {
-        name: "first-term",
-        change: |lease| lease.spec.lease_transitions = None,
-        until: LEASE_DURATION,
-    },
-    StrangerWrite {
-        name: "renewed",
-        change: |lease| lease.spec.renew_time = Some(now()),
-        until: LEASE_DURATION,
-    },
-    StrangerWrite {
-        name: "shortened",
-        change: |lease| lease.spec.lease_duration_seconds = Some(1),
-        until: Duration::from_secs(1),
-    },
-    StrangerWrite {
-        name: "prolonged",
-        change: |lease| lease.spec.lease_duration_seconds = Some(22),
-        until: Duration::from_secs(22),
-    },
-    StrangerWrite {
-        name: "given-to-standby",
-        change: |lease| {
-            lease.spec.holder_identity = Some(format!("{}{STANDBY}", name(lease)));
-            strip(lease);
-        },
-        until: MARGIN,
-    },
-    StrangerWrite {
-        name: "ascribed-to-standby",
-        change: |lease| lease.spec.holder_identity = Some(format!("{}{STANDBY}", name(lease))),
-        until: LEASE_DURATION,
-    },
-    StrangerWrite {
-        name: "preferred",
-        change: |lease| note(lease, annotation::PREFERRED_HOLDER, "nobody-knows-him"),
-        until: MARGIN,
-    },
-    StrangerWrite {
-        name: "labelled",
-        change: |lease| note(lease, "example.com/colour", "blue"),
-        until: LEADS_ON,
-    },
+    write("held", LEASE_DURATION, |lease| held(lease, Some(15))),
+    write("held-briefly", Duration::from_secs(1), |lease| {
+        held(lease, Some(1));
+    }),
+    write("held-for-longer", Duration::from_secs(22), |lease| {
+        held(lease, Some(22));
+    }),
+    write("held-without-duration", UNPROVEN, |lease| held(lease, None)),
+    write("held-until-far-future", LEASE_DURATION, |lease| {
+        held(lease, Some(15));
+        lease.spec.renew_time = Some(Timestamp::MAX);
+    }),
+    write("held-since-long-ago", LEASE_DURATION, |lease| {
+        held(lease, Some(15));
+        lease.spec.renew_time = Some(Timestamp::MIN);
+    }),
+    write("held-by-garbage", LEASE_DURATION, |lease| {
+        held(lease, Some(15));
+        lease.spec.holder_identity = Some("\u{1f451} \n".repeat(2_000));
+        lease.spec.acquire_time = None;
+        lease.spec.lease_transitions = Some(i32::MAX);
+        note(lease, annotation::TOKEN, "none");
+        note(lease, annotation::TOKEN_TERM, "-");
+    }),
+    write("last-term", LEASE_DURATION, |lease| {
+        lease.spec.lease_transitions = Some(i32::MAX);
+    }),
+    write("first-term", LEASE_DURATION, |lease| {
+        lease.spec.lease_transitions = None;
+    }),
+    write("renewed", LEASE_DURATION, |lease| {
+        lease.spec.renew_time = Some(now());
+    }),
+    write("shortened", Duration::from_secs(1), |lease| {
+        lease.spec.lease_duration_seconds = Some(1);
+    }),
+    write("prolonged", Duration::from_secs(22), |lease| {
+        lease.spec.lease_duration_seconds = Some(22);
+    }),
+    write("given-to-standby", MARGIN, |lease| {
+        lease.spec.holder_identity = Some(format!("{}{STANDBY}", name(lease)));
+        strip(lease);
+    }),
+    write("ascribed-to-standby", LEASE_DURATION, |lease| {
+        lease.spec.holder_identity = Some(format!("{}{STANDBY}", name(lease)));
+    }),
+    write("preferred", MARGIN, |lease| {
+        note(lease, annotation::PREFERRED_HOLDER, "nobody-knows-him");
+    }),
+    write("labelled", LEADS_ON, |lease| {
+        note(lease, "example.com/colour", "blue");
+    }),
 ];
 
 pub(super) const BLANKED: &[StrangerWrite] = &[
-    StrangerWrite {
-        name: "blank",
-        change: |lease| blank(lease, Some(""), Some(15)),
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        name: "blank-for-a-second",
-        change: |lease| blank(lease, Some(""), Some(1)),
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        name: "blank-without-duration",
-        change: |lease| blank(lease, Some(""), None),
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        name: "blank-and-stripped",
-        change: |lease| {
-            blank(lease, Some(""), Some(15));
-            strip(lease);
-        },
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        // This is what a release looks like.
-        name: "as-if-released",
-        change: |lease| {
-            blank(lease, Some(""), Some(1));
-            strip(lease);
-        },
-        until: MARGIN,
-    },
-    StrangerWrite {
-        name: "absent",
-        change: |lease| blank(lease, None, Some(15)),
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        name: "absent-and-stripped",
-        change: |lease| {
-            blank(lease, None, Some(15));
-            strip(lease);
-        },
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        name: "emptied",
-        change: |lease| {
-            lease.spec = elector_api::LeaseSpec::default();
-            lease.metadata.annotations = None;
-        },
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        name: "blank-until-far-future",
-        change: |lease| {
-            blank(lease, Some(""), Some(15));
-            lease.spec.renew_time = Some(Timestamp::MAX);
-        },
-        until: UNPROVEN,
-    },
-    StrangerWrite {
-        name: "stripped",
-        change: strip,
-        until: LEASE_DURATION,
-    },
+    write("blank", UNPROVEN, |lease| blank(lease, Some(""), Some(15))),
+    write("blank-for-a-second", UNPROVEN, |lease| {
+        blank(lease, Some(""), Some(1));
+    }),
+    write("blank-without-duration", UNPROVEN, |lease| {
+        blank(lease, Some(""), None);
+    }),
+    write("blank-and-stripped", UNPROVEN, |lease| {
+        blank(lease, Some(""), Some(15));
+        strip(lease);
+    }),
+    // This is what a release looks like.
+    write("as-if-released", MARGIN, |lease| {
+        blank(lease, Some(""), Some(1));
+        strip(lease);
+    }),
+    write("absent", UNPROVEN, |lease| blank(lease, None, Some(15))),
+    write("absent-and-stripped", UNPROVEN, |lease| {
+        blank(lease, None, Some(15));
+        strip(lease);
+    }),
+    write("emptied", UNPROVEN, |lease| {
+        lease.spec = LeaseSpec::default();
+        strip(lease);
+    }),
+    write("blank-until-far-future", UNPROVEN, |lease| {
+        blank(lease, Some(""), Some(15));
+        lease.spec.renew_time = Some(Timestamp::MAX);
+    }),
+    write("stripped", LEASE_DURATION, strip),
 ];
 
 /// The stranger names itself.

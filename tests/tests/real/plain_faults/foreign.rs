@@ -133,25 +133,19 @@ impl ForeignWriter {
     }
 
     fn check(&self, lease: &Lease) -> Result<()> {
-        let found = |map: &Option<BTreeMap<String, String>>, wanted: &BTreeMap<String, String>| {
-            let map = map.clone().unwrap_or_default();
-            wanted
-                .iter()
-                .find(|(name, value)| map.get(*name) != Some(value))
-                .map(|(name, _)| name.clone())
-                .or_else(|| {
-                    let mut removed = self.removed.iter();
-                    removed.find(|name| map.contains_key(*name)).cloned()
-                })
-        };
         let metadata = &lease.metadata;
-        let annotation = found(&metadata.annotations, &self.annotations);
-        let label = found(&metadata.labels, &self.labels);
-        ensure!(
-            annotation.is_none(),
-            "the annotation {annotation:?} is lost"
-        );
-        ensure!(label.is_none(), "the label {label:?} is lost");
+        for (what, found, wanted) in [
+            ("annotation", &metadata.annotations, &self.annotations),
+            ("label", &metadata.labels, &self.labels),
+        ] {
+            let found = found.clone().unwrap_or_default();
+            let lost = wanted
+                .iter()
+                .find(|(name, value)| found.get(*name) != Some(value));
+            ensure!(lost.is_none(), "the {what} {lost:?} is lost");
+            let back = self.removed.iter().find(|name| found.contains_key(*name));
+            ensure!(back.is_none(), "the {what} {back:?} is back");
+        }
         let finalizers = &metadata.finalizers;
         ensure!(
             self.finalizers.is_none() || self.finalizers == *finalizers,

@@ -3,7 +3,6 @@
 use elector_api::format_freeze;
 use elector_protocol::Timestamp;
 use elector_tests::rig::now;
-use http::Method;
 use serde_json::{Value, json};
 
 use super::accounts::HOLDER;
@@ -98,7 +97,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Candidate,
         before: || Some(candidate(HOLDER)),
         write: |before| {
-            put(before, |object| {
+            ObjectWrite::put(before, |object| {
                 object["spec"]["binaryVersion"] = json!("999.0.0");
                 object["spec"]["strategy"] = json!(STRATEGY);
             })
@@ -111,7 +110,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         policies: &["elector-candidate-author"],
         kind: AttackedKind::Candidate,
         before: || Some(candidate(HOLDER)),
-        write: delete,
+        write: ObjectWrite::delete,
         effect: None,
     },
     Attack {
@@ -121,7 +120,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Lease,
         before: led,
         write: |before| {
-            put(before, |object| {
+            ObjectWrite::put(before, |object| {
                 object["spec"]["holderIdentity"] = json!("");
             })
         },
@@ -134,7 +133,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Lease,
         before: led,
         write: |before| {
-            put(before, |object| {
+            ObjectWrite::put(before, |object| {
                 let text = format!("{VICTIM} until {}", in_an_hour());
                 object["metadata"]["annotations"]["elector.dev/prefer"] = json!(text);
             })
@@ -148,7 +147,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Lease,
         before: led,
         write: |before| {
-            put(before, |object| {
+            ObjectWrite::put(before, |object| {
                 object["metadata"]["annotations"]["elector.dev/freeze"] = json!(in_an_hour());
             })
         },
@@ -161,7 +160,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Candidate,
         before: || Some(candidate(HOLDER)),
         write: |before| {
-            put(before, |object| {
+            ObjectWrite::put(before, |object| {
                 object["metadata"]["annotations"] = json!({"elector.dev/stand-down": "true"});
             })
         },
@@ -182,7 +181,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         policies: &["elector-lease"],
         kind: AttackedKind::Lease,
         before: unheld,
-        write: delete,
+        write: ObjectWrite::delete,
         effect: None,
     },
     Attack {
@@ -191,7 +190,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         policies: &["elector-lease"],
         kind: AttackedKind::Lease,
         before: led,
-        write: delete,
+        write: ObjectWrite::delete,
         effect: None,
     },
     Attack {
@@ -201,7 +200,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Lease,
         before: led,
         write: |before| {
-            put(before, |object| {
+            ObjectWrite::put(before, |object| {
                 object["spec"]["leaseDurationSeconds"] = json!(i32::MAX);
             })
         },
@@ -226,24 +225,5 @@ fn announce_an_hour(object: &mut Value) {
 fn post(name: &str, change: impl FnOnce(&mut Value)) -> ObjectWrite {
     let mut object = candidate(name);
     change(&mut object);
-    ObjectWrite {
-        method: Method::POST,
-        object,
-    }
-}
-
-fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
-    let mut object = before.unwrap_or_default();
-    change(&mut object);
-    ObjectWrite {
-        method: Method::PUT,
-        object,
-    }
-}
-
-fn delete(before: Option<Value>) -> ObjectWrite {
-    ObjectWrite {
-        method: Method::DELETE,
-        object: before.unwrap_or_default(),
-    }
+    ObjectWrite::post(object)
 }

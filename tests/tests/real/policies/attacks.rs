@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use elector_api::{CandidateApi, LeaseCandidate};
-use elector_tests::rig::{Testbed, now};
-use serde_json::json;
-use tokio::time::{Instant, sleep};
+use elector_tests::rig::{Testbed, eventually, now};
+use serde_json::{Value, json};
 
 use super::accounts::{Accounts, ActingAccount};
 use super::attack_list::{ATTACKS, Attack, AttackEffect, AttackedKind, VICTIM};
@@ -35,9 +34,8 @@ pub(super) async fn succeed(testbed: &Testbed, accounts: &Accounts) -> Result<()
             if api == testbed.site().candidate_api() {
                 attack.has_effect(testbed, true).await?;
             }
-            collection
-                .remove(testbed.site().client(), attack.object(&write))
-                .await?;
+            let admin = testbed.site().client();
+            collection.remove(admin, write.name()).await?;
         }
     }
     Ok(())
@@ -46,20 +44,18 @@ pub(super) async fn succeed(testbed: &Testbed, accounts: &Accounts) -> Result<()
 /// With the policies each is refused by the right one, and no object changes.
 pub(super) async fn fail(testbed: &Testbed, accounts: &Accounts) -> Result<()> {
     let admin = testbed.site().client();
-    let deadline = Instant::now() + IN_FORCE;
     for attack in ATTACKS {
         for api in attack.apis(testbed) {
             let (collection, write) = attack.prepare(testbed, api).await?;
             let actor = attack.actor(accounts)?;
-            while collection
-                .send(&actor.client, &write, true)
-                .await?
-                .is_accepted()
-            {
-                ensure!(Instant::now() < deadline, "{} is not refused", attack.name);
-                sleep(Duration::from_millis(50)).await;
-            }
-            let name = attack.object(&write);
+            // The policies come into force after a moment.
+            let refused = || async {
+                let answer = collection.send(&actor.client, &write, true).await?;
+                ensure!(!answer.is_accepted(), "{} is not refused", attack.name);
+                Ok(())
+            };
+            eventually(IN_FORCE, refused).await?;
+            let name = write.name();
             let before = collection.revision(admin, name).await?;
             match collection.send(&actor.client, &write, false).await? {
                 PolicyAnswer::Refused(words) => {
@@ -100,12 +96,6 @@ impl Attack {
         }
     }
 
-    fn object<'w>(&self, write: &'w ObjectWrite) -> &'w str {
-        write.object["metadata"]["name"]
-            .as_str()
-            .unwrap_or_default()
-    }
-
     /// An election with one candidate that acks and a Lease that nobody holds, and what the attack is aimed at.
     async fn prepare(
         &self,
@@ -140,20 +130,19 @@ impl Attack {
         };
         let what = format!("{}: effect {expected}", self.name);
         let explained = testbed.explained(&what, PROMPTLY, |explained| {
+            let reason = |each: &Value| each["reason"].as_str().unwrap_or_default().to_owned();
             let found = match effect {
                 // A list of strategies, as Kubernetes 1.31 has it, makes a conflict of the two.
-                AttackEffect::Frozen => {
-                    explained.strategy.as_deref() != Some("OldestEmulationVersion")
-                }
+                AttackEffect::Frozen => explained["strategy"] != "OldestEmulationVersion",
                 AttackEffect::Delayed => {
-                    wait(&explained.reason).is_some_and(|seconds| seconds > 3000.0)
+                    wait(&reason(explained)).is_some_and(|seconds| seconds > 3000.0)
                 }
                 AttackEffect::Obeyed => {
-                    let told = |reason: &str| reason.contains("told to stand down");
-                    let word = &explained.operator;
-                    word.freeze.is_some()
-                        || word.prefer.is_some()
-                        || explained.candidates.iter().any(|each| told(&each.reason))
+                    let word = &explained["operator"];
+                    let mut candidates = explained["candidates"].as_array().into_iter().flatten();
+                    !word["freeze"].is_null()
+                        || !word["prefer"].is_null()
+                        || candidates.any(|each| reason(each).contains("told to stand down"))
                 }
             };
             found == expected

@@ -1,6 +1,5 @@
 //! Changes of a LeaseCandidate by accounts: a write for each row of the table.
 
-use http::Method;
 use serde_json::{Value, json};
 
 use super::accounts::{HOLDER, THIRD};
@@ -12,41 +11,41 @@ pub(super) const ROWS: &[TableRow] = &[
     row("creation under the account's own name", |_, me| post(me)),
     row("creation under the name of another Pod", |_, _| post(THIRD)),
     row("ping", |o, _| {
-        put(o, |object| object["spec"]["pingTime"] = json!(LATER))
+        ObjectWrite::put(o, |object| object["spec"]["pingTime"] = json!(LATER))
     }),
     row("ping with another change", |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["spec"]["pingTime"] = json!(LATER);
             object["spec"]["renewTime"] = json!(LATER);
         })
     }),
     row("ack", |o, _| {
-        put(o, |object| object["spec"]["renewTime"] = json!(LATER))
+        ObjectWrite::put(o, |object| object["spec"]["renewTime"] = json!(LATER))
     }),
     row("version", |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["spec"]["binaryVersion"] = json!("999.0.0");
         })
     }),
     row("strategy", |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["spec"]["strategy"] = json!("attacker.example/mine");
         })
     }),
     row("annotation", |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["metadata"]["annotations"] = json!({"elector.dev/protocol": "2"});
         })
     }),
     row("stand-down", |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["metadata"]["annotations"] = stand_down();
         })
     }),
     TableRow {
         before: stood_down,
         ..row("stand-down taken back", |o, _| {
-            put(o, |object| object["metadata"]["annotations"] = json!({}))
+            ObjectWrite::put(o, |object| object["metadata"]["annotations"] = json!({}))
         })
     },
     row("creation with a stand-down", |_, me| {
@@ -57,25 +56,22 @@ pub(super) const ROWS: &[TableRow] = &[
     TableRow {
         before: stood_down,
         ..row("ack that carries a stand-down over", |o, _| {
-            put(o, |object| object["spec"]["renewTime"] = json!(LATER))
+            ObjectWrite::put(o, |object| object["spec"]["renewTime"] = json!(LATER))
         })
     },
     row("priority", |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["metadata"]["annotations"] = json!({"elector.dev/priority": "1"});
         })
     }),
     row("owner", |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["metadata"]["ownerReferences"] =
                 json!([{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "gone"}]);
         })
     }),
-    row("no change", |o, _| put(o, |_| {})),
-    row("deletion", |o, _| ObjectWrite {
-        method: Method::DELETE,
-        object: o.unwrap_or_default(),
-    }),
+    row("no change", |o, _| ObjectWrite::put(o, |_| {})),
+    row("deletion", |o, _| ObjectWrite::delete(o)),
 ];
 
 const LATER: &str = "2026-01-01T00:00:06.123456Z";
@@ -110,20 +106,8 @@ fn stood_down() -> Option<Value> {
     Some(told)
 }
 
-fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
-    let mut object = before.unwrap_or_default();
-    change(&mut object);
-    ObjectWrite {
-        method: Method::PUT,
-        object,
-    }
-}
-
 fn post(name: &str) -> ObjectWrite {
     // The candidate that is there stays, and a dry run leaves no trace: only the holder's own name is taken.
     let name = if name == HOLDER { "web-0" } else { name };
-    ObjectWrite {
-        method: Method::POST,
-        object: candidate(name),
-    }
+    ObjectWrite::post(candidate(name))
 }

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
-use elector_tests::rig::Testbed;
-use http::{Method, Request};
+use elector_tests::rig::{Testbed, eventually};
+use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::accounts::{Accounts, HOLDER};
 use super::candidate_changes::candidate;
@@ -60,13 +59,9 @@ pub(super) async fn play(
     // An older announcement does not keep a candidate from acking when the bound has become lower.
     annotate(admin, namespace, Some("1h")).await?;
     until(author, &collection, &announcing("45m"), true).await?;
-    let mut object = collection.reset(admin, &announcing("45m").object).await?;
+    let object = collection.reset(admin, &announcing("45m").object).await?;
     annotate(admin, namespace, None).await?;
-    object["spec"]["renewTime"] = json!("2026-01-01T00:00:09.123456Z");
-    let mut ack = ObjectWrite {
-        method: Method::PUT,
-        object,
-    };
+    let mut ack = ObjectWrite::put(Some(object), renew);
     let mut longer = ack.clone();
     longer.object["metadata"]["annotations"]["elector.dev/lease-duration"] = json!("46m");
     until(author, &collection, &longer, false).await?;
@@ -136,12 +131,7 @@ pub(super) async fn play_leases(testbed: &Testbed, accounts: &Accounts) -> Resul
         false,
     )
     .await?;
-    let mut object = led;
-    object["spec"]["renewTime"] = json!("2026-01-01T00:00:09.123456Z");
-    let renewal = ObjectWrite {
-        method: Method::PUT,
-        object,
-    };
+    let renewal = ObjectWrite::put(Some(led), renew);
     let answer = collection.send(&pod.client, &renewal, true).await?;
     ensure!(
         answer.is_accepted(),
@@ -158,21 +148,22 @@ async fn until(
     write: &ObjectWrite,
     accepted: bool,
 ) -> Result<()> {
-    let deadline = Instant::now() + IN_FORCE;
-    while collection.send(author, write, true).await?.is_accepted() != accepted {
-        ensure!(Instant::now() < deadline, "accepted is not {accepted}");
-        sleep(Duration::from_millis(50)).await;
-    }
-    Ok(())
+    let ask = || async {
+        let answer = collection.send(author, write, true).await?;
+        ensure!(answer.is_accepted() == accepted, "{answer:?}");
+        Ok(())
+    };
+    eventually(IN_FORCE, ask).await
+}
+
+fn renew(object: &mut Value) {
+    object["spec"]["renewTime"] = json!("2026-01-01T00:00:09.123456Z");
 }
 
 fn announcing(text: &str) -> ObjectWrite {
     let mut object = candidate(HOLDER);
     object["metadata"]["annotations"] = json!({"elector.dev/lease-duration": text});
-    ObjectWrite {
-        method: Method::POST,
-        object,
-    }
+    ObjectWrite::post(object)
 }
 
 async fn annotate(admin: &Client, namespace: &str, longest: Option<&str>) -> Result<()> {

@@ -1,11 +1,12 @@
 //! Elections among accounts that have the rights of the manifests and no more.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use elector_tests::rig::{ClusterMode, Implementation, TestAccount, TestProcess, Testbed, warm_up};
-use tokio::task::spawn_blocking;
+use elector_tests::rig::{
+    ClusterMode, Implementation, TestAccount, TestProcess, Testbed, output_of, warm_up,
+};
+use serde_json::Value;
 
 use super::accounts::{bind, subject};
 use crate::PROMPTLY;
@@ -60,10 +61,8 @@ async fn ours(testbed: &Testbed) -> Result<Vec<TestProcess>> {
     let mut second = older.version("1.1.0").account(&second).start()?;
     second.leads(PROMPTLY).await?;
     testbed.stays("web-1", 1).await?;
-    let seen = testbed.journal().len();
-    second.terminate()?;
-    first.leads_again(seen, PROMPTLY).await?;
-    second.ends_well(PROMPTLY).await?;
+    let ended = second.ends().await?;
+    first.leads_since(ended, PROMPTLY).await?;
     Ok(vec![first.process, second.process])
 }
 
@@ -97,10 +96,7 @@ async fn operated(outer: &Testbed) -> Result<Vec<TestProcess>> {
     let says = async |words: &[&str]| {
         let mut command = operator.command(&site.programs().kubectl_elector);
         command.args(words).args(["--namespace", namespace]);
-        let output = spawn_blocking(move || command.output()).await??;
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{words:?}: {stderr}");
-        Ok(())
+        output_of(command).await
     };
     let lease = testbed.lease_name();
     let account = pod(&testbed, "web-0").await?;
@@ -110,10 +106,12 @@ async fn operated(outer: &Testbed) -> Result<Vec<TestProcess>> {
     let account = pod(&testbed, "web-1").await?;
     let other = testbed.candidate("web-1").version("1.2.0");
     let other = other.account(&account).start()?;
+    let known = |explained: &Value| {
+        let mut candidates = explained["candidates"].as_array().into_iter().flatten();
+        candidates.any(|each| each["name"] == "web-1")
+    };
     testbed
-        .explained("another candidate", PROMPTLY, |told| {
-            told.of("web-1").is_ok()
-        })
+        .explained("another candidate", PROMPTLY, known)
         .await?;
     says(&["prefer", lease, "web-1"]).await?;
     other.leads(PROMPTLY).await?;
@@ -122,9 +120,9 @@ async fn operated(outer: &Testbed) -> Result<Vec<TestProcess>> {
     says(&["prefer", lease, "--undo"]).await?;
     testbed.stays("web-1", 1).await?;
     says(&["stand-down", "web-1"]).await?;
-    let seen = testbed.journal().len();
+    let thawed = testbed.note("unfreeze");
     says(&["unfreeze", lease]).await?;
-    best.leads_again(seen, PROMPTLY).await?;
+    best.leads_since(thawed, PROMPTLY).await?;
     testbed.verdict().await?;
     Ok(vec![best.process, other.process])
 }
@@ -162,20 +160,8 @@ async fn scheduler(outer: &Testbed) -> Result<TestProcess> {
     let client_go = Implementation::ClientGo;
     let testbed = Testbed::open_for(Arc::clone(site), "kube-system", SCHEDULER, client_go).await?;
     let process = schedulers::scheduler(site, "scheduler", account.kubeconfig())?;
-    let registers = Duration::from_secs(30);
-    let name = testbed
-        .journal()
-        .until("a kube-scheduler registers", registers, |entries| {
-            schedulers::new_candidate(entries, &[])
-        })
-        .await?;
-    testbed
-        .lease_until("the kube-scheduler accepts", PROMPTLY, |lease| {
-            let record = lease.record().ok()?;
-            let holds = record.holder.as_ref()?.as_str() == name;
-            (holds && !record.is_unaccepted_grant()).then_some(())
-        })
-        .await?;
+    let name = schedulers::registers(&testbed, &[]).await?;
+    schedulers::leads(&testbed, &[&name], PROMPTLY).await?;
     testbed.stays(&name, 2).await?;
     Ok(process)
 }

@@ -1,6 +1,5 @@
 //! Changes of a Lease by accounts: a write for each row of the table.
 
-use http::Method;
 use serde_json::{Value, json};
 
 use super::accounts::{HOLDER, PREFERRED, THIRD};
@@ -56,14 +55,14 @@ pub(super) const ROWS: &[TableRow] = &[
         term(o, me, 61, Some(TRUE_TOKEN))
     }),
     row("accept", granted, |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["spec"]["leaseDurationSeconds"] = json!(15);
             object["spec"]["renewTime"] = json!(LATER);
             token(object, TRUE_TOKEN);
         })
     }),
     row("accept by client-go", granted, |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["spec"]["leaseDurationSeconds"] = json!(15);
             object["spec"]["acquireTime"] = json!("2026-01-01T00:00:00.000000Z");
             object["spec"]["renewTime"] = json!(LATER);
@@ -111,13 +110,13 @@ pub(super) const ROWS: &[TableRow] = &[
         term(o, THIRD, 5, None)
     }),
     row("preference", led, |o, _| {
-        put(o, |object| note(object, "preferred-holder", THIRD))
+        ObjectWrite::put(o, |object| note(object, "preferred-holder", THIRD))
     }),
     row("withdrawal of the preference", preferring, |o, _| {
-        put(o, |object| unnote(object, "preferred-holder"))
+        ObjectWrite::put(o, |object| unnote(object, "preferred-holder"))
     }),
     row("strategy", led, |o, _| {
-        put(o, |object| note(object, "strategy", "a.example/b"))
+        ObjectWrite::put(o, |object| note(object, "strategy", "a.example/b"))
     }),
     row("term that falls", led, |o, _| {
         renewal(o, |object| object["spec"]["leaseTransitions"] = json!(6))
@@ -126,26 +125,34 @@ pub(super) const ROWS: &[TableRow] = &[
         renewal(o, |object| token(object, "3"))
     }),
     row("record of an unheld Lease", unheld, |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["spec"]["leaseDurationSeconds"] = json!(2);
         })
     }),
-    row("owner of a held Lease", led, |o, _| put(o, owner)),
-    row("owner of an unheld Lease", unheld, |o, _| put(o, owner)),
-    row("finalizer of a held Lease", led, |o, _| put(o, finalizer)),
+    row("owner of a held Lease", led, |o, _| {
+        ObjectWrite::put(o, owner)
+    }),
+    row("owner of an unheld Lease", unheld, |o, _| {
+        ObjectWrite::put(o, owner)
+    }),
+    row("finalizer of a held Lease", led, |o, _| {
+        ObjectWrite::put(o, finalizer)
+    }),
     row("finalizer of an unheld Lease", unheld, |o, _| {
-        put(o, finalizer)
+        ObjectWrite::put(o, finalizer)
     }),
     row("label and annotation", led, |o, _| {
-        put(o, |object| {
+        ObjectWrite::put(o, |object| {
             object["metadata"]["labels"] = json!({"team": "web"});
             object["metadata"]["annotations"]["example.com/note"] = json!("kept");
         })
     }),
-    row("freeze", led, |o, _| put(o, freeze)),
-    row("preference of an operator", led, |o, _| put(o, prefer)),
+    row("freeze", led, |o, _| ObjectWrite::put(o, freeze)),
+    row("preference of an operator", led, |o, _| {
+        ObjectWrite::put(o, prefer)
+    }),
     row("operator's word taken back", frozen, |o, _| {
-        put(o, |object| unnote(object, "freeze"))
+        ObjectWrite::put(o, |object| unnote(object, "freeze"))
     }),
     row(
         "renewal that carries an operator's word over",
@@ -155,26 +162,27 @@ pub(super) const ROWS: &[TableRow] = &[
     row(
         "operator's word on a Lease without a strategy",
         plain,
-        |o, _| put(o, prefer),
+        |o, _| ObjectWrite::put(o, prefer),
     ),
     row(
         "creation of a Lease without a strategy, with an operator's word",
         none,
-        |_, _| ObjectWrite {
-            method: Method::POST,
-            object: plain_frozen().unwrap_or_default(),
-        },
+        |_, _| ObjectWrite::post(plain_frozen().unwrap_or_default()),
     ),
     row(
         "deletion of a Lease without a strategy, with an operator's word",
         plain_frozen,
-        |o, _| delete(o),
+        |o, _| ObjectWrite::delete(o),
     ),
     row("creation without a holder", none, |_, _| post("")),
     row("creation with itself as the holder", none, |_, me| post(me)),
     row("creation with another holder", none, |_, _| post(THIRD)),
-    row("deletion of a held Lease", led, |o, _| delete(o)),
-    row("deletion of an unheld Lease", unheld, |o, _| delete(o)),
+    row("deletion of a held Lease", led, |o, _| {
+        ObjectWrite::delete(o)
+    }),
+    row("deletion of an unheld Lease", unheld, |o, _| {
+        ObjectWrite::delete(o)
+    }),
 ];
 
 /// Stands for the resourceVersion that the write replaces.
@@ -260,27 +268,8 @@ fn preferring() -> Option<Value> {
     Some(lease)
 }
 
-fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
-    let mut object = before.unwrap_or_default();
-    change(&mut object);
-    ObjectWrite {
-        method: Method::PUT,
-        object,
-    }
-}
-
-fn delete(before: Option<Value>) -> ObjectWrite {
-    ObjectWrite {
-        method: Method::DELETE,
-        object: before.unwrap_or_default(),
-    }
-}
-
 fn post(holder: &str) -> ObjectWrite {
-    ObjectWrite {
-        method: Method::POST,
-        object: lease(&json!({"holderIdentity": holder})),
-    }
+    ObjectWrite::post(lease(&json!({"holderIdentity": holder})))
 }
 
 /// The next term, for this holder: a grant without a token, an acquisition with one.
@@ -290,7 +279,7 @@ pub(super) fn term(
     seconds: i64,
     own_token: Option<&str>,
 ) -> ObjectWrite {
-    put(before, |object| {
+    ObjectWrite::put(before, |object| {
         let term = object["spec"]["leaseTransitions"].as_i64().unwrap_or(0) + 1;
         object["spec"] = json!({
             "holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": term,
@@ -305,7 +294,7 @@ pub(super) fn term(
 }
 
 fn renewal(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
-    put(before, |object| {
+    ObjectWrite::put(before, |object| {
         object["spec"]["renewTime"] = json!(LATER);
         change(object);
     })

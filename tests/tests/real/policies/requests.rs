@@ -28,6 +28,34 @@ pub(super) enum PolicyAnswer {
     Refused(String),
 }
 
+// === impl ObjectWrite ===
+
+impl ObjectWrite {
+    /// The creation of this object.
+    pub(super) fn post(object: Value) -> Self {
+        let method = Method::POST;
+        Self { method, object }
+    }
+
+    /// A change of the object that is there.
+    pub(super) fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> Self {
+        let (method, mut object) = (Method::PUT, before.unwrap_or_default());
+        change(&mut object);
+        Self { method, object }
+    }
+
+    /// The deletion of the object that is there.
+    pub(super) fn delete(before: Option<Value>) -> Self {
+        let (method, object) = (Method::DELETE, before.unwrap_or_default());
+        Self { method, object }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        let name = self.object["metadata"]["name"].as_str();
+        name.unwrap_or_default()
+    }
+}
+
 // === impl Collection ===
 
 impl Collection {
@@ -99,9 +127,7 @@ impl Collection {
         write: &ObjectWrite,
         dry: bool,
     ) -> Result<PolicyAnswer> {
-        let name = write.object["metadata"]["name"]
-            .as_str()
-            .unwrap_or_default();
+        let name = write.name();
         let path = match write.method {
             Method::POST => self.path.clone(),
             _ => format!("{}/{name}", self.path),
@@ -119,13 +145,12 @@ impl Collection {
             Ok(_) => Ok(PolicyAnswer::Accepted),
             Err(kube::Error::Api(status)) => {
                 // Neither RBAC nor the validation of the API server is what is tested here.
+                let (code, words) = (status.code, status.message.clone());
                 ensure!(
-                    status.message.contains("ValidatingAdmissionPolicy"),
-                    "{name}: {}: {}",
-                    status.code,
-                    status.message
+                    words.contains("ValidatingAdmissionPolicy"),
+                    "{name}: {code}: {words}"
                 );
-                Ok(PolicyAnswer::Refused(status.message))
+                Ok(PolicyAnswer::Refused(words))
             }
             Err(error) => bail!(error),
         }

@@ -24,7 +24,8 @@ pub(super) struct TableRow {
 pub(super) async fn play(
     heading: &str,
     rows: &[TableRow],
-    (admin, accounts): (&Client, &Accounts),
+    admin: &Client,
+    accounts: &Accounts,
     collection: &Collection,
 ) -> Result<usize> {
     let path = paths::workspace().join("manifests/components/policies/README.md");

@@ -9,40 +9,22 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::format_prefer;
 use elector_protocol::{Identity, LeaseRecord, OperatorPreference, Term, Timestamp};
 use elector_tests::rig::{
-    CandidateBuilder, ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry,
-    Implementation, LEASE, RequiredFlag, StartedCandidate, Suite, TestProcess, Testbed, between,
-    warm_up,
+    HistoryEntry, LEASE, RequiredFlag, StartedCandidate, Suite, TestProcess, Testbed, now,
+    revisions, warm_up,
 };
 use tokio::time::sleep;
 
-use crate::electors::{pings, signals};
-use crate::operators::{after, annotate};
-use crate::{LEASE_DURATION, MODES, OURS, PROMPTLY};
+use crate::electors::few_writes;
+use crate::{LEASE_DURATION, MODES, OURS, PROMPTLY, SHORT_LEASE, WITHOUT_GATE};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add_with_flag(
-        RequiredFlag::Beside,
-        "builds_beside_each_other",
-        ClusterChoice::Own,
-        OURS,
-        MODES,
-        Duration::from_secs(180),
-        |testbed| Box::pin(beside(testbed)),
-    );
+    let (flag, name) = (RequiredFlag::Beside, "builds_beside_each_other");
+    suite.own(OURS, MODES).add_with(flag, name, 180, beside);
     // The lock that both take where the gate is on lets one of them act.
-    suite.add_with_flag(
-        RequiredFlag::Beside,
-        "builds_disagree_politely",
-        ClusterChoice::Own,
-        OURS,
-        &[ClusterMode::GateOff, ClusterMode::Custom],
-        Duration::from_secs(180),
-        |testbed| Box::pin(disagree(testbed)),
-    );
+    let name = "builds_disagree_politely";
+    let mut without_gate = suite.own(OURS, WITHOUT_GATE);
+    without_gate.add_with(flag, name, 180, disagree);
 }
-
-/// W of these candidates.
-const SHORT_LEASE: Duration = Duration::from_secs(4);
 
 /// The longest gap after the death of a leader.
 const AFTER_A_CRASH: Duration = SHORT_LEASE.saturating_add(Duration::from_secs(2));
@@ -65,9 +47,8 @@ const MOST_PINGS: usize = 20;
 async fn beside(testbed: Arc<Testbed>) -> Result<()> {
     let builds = Builds::of(&testbed)?;
     let (this, other) = (&builds.this, &builds.other);
-    let site = testbed.site();
     let mut other_elector = builds.elector(other, "other-elector")?;
-    warm_up(site).await?;
+    warm_up(testbed.site()).await?;
     builds.four_changes("elector of the other build").await?;
 
     let mut this_elector = builds.elector(this, "this-elector")?;
@@ -85,9 +66,8 @@ async fn beside(testbed: Arc<Testbed>) -> Result<()> {
     this_elector.kill()?;
     let _other_elector = builds.elector(other, "other-elector-again")?;
     sleep(LEASE_DURATION * 2).await;
-    builds
-        .four_changes("elector of the other build again")
-        .await
+    let again = "elector of the other build again";
+    builds.four_changes(again).await
 }
 
 /// For how long electors that disagree are watched: longer than leaders that take all of their grace period make room.
@@ -133,41 +113,66 @@ impl Builds {
     /// Candidates of both builds come for a lease of their own, better and better, the best dies, and the next one steps
     /// down: the best that is there leads each time. The writes are no more than those of one elector.
     async fn four_changes(&self, electors: &str) -> Result<()> {
-        let outer = &self.testbed;
-        outer.note(electors);
+        self.testbed.note(electors);
         let namespace = electors.replace(' ', "-");
-        let site = Arc::clone(outer.site());
-        let testbed = Testbed::open(site, &namespace, Implementation::Elector).await?;
+        let testbed = self.testbed.open_beside(&namespace).await?;
         let changed = self.change_four_times(electors, &testbed).await;
-        let judged = testbed.verdict().await;
-        for (name, figure) in testbed.figures() {
-            outer.figure(&format!("{electors}, {name}"), figure);
-        }
-        changed
-            .and(judged)
-            .with_context(|| format!("{electors}\n{}", testbed.journal().text()))
+        self.testbed.conclude(&testbed, changed).await
+    }
+
+    async fn change_four_times(&self, electors: &str, testbed: &Testbed) -> Result<()> {
+        let (this, other) = (&self.this, &self.other);
+        let start = |build: &Path, name, version| {
+            let candidate = testbed.candidate(name).build(build);
+            candidate.version(version).short().start()
+        };
+        let third = start(other, "third-of-other", "1.3.0")?;
+        third.leads(PROMPTLY).await?;
+        let _last = start(this, "last-of-this", "1.4.0")?;
+        testbed.stays(third.name(), 2).await?;
+        let mut second = start(this, "second-of-this", "1.2.0")?;
+        second.leads(PROMPTLY).await?;
+        testbed.stays(second.name(), 2).await?;
+        let mut best: StartedCandidate = start(other, "best-of-other", "1.1.0")?;
+        best.leads(PROMPTLY).await?;
+        testbed.stays(best.name(), 3).await?;
+
+        let (lost, figure) = (best.kill()?, format!("{electors}, crash"));
+        testbed
+            .leads_within(&second, lost, AFTER_A_CRASH, &figure)
+            .await?;
+        testbed.stays(second.name(), 2).await?;
+        let (lost, figure) = (second.terminate()?, format!("{electors}, release"));
+        testbed
+            .leads_within(&third, lost, AFTER_A_CRASH, &figure)
+            .await?;
+        second.ends_well().await?;
+        testbed.stays(third.name(), 3).await?;
+        few_writes(testbed, MOST_SIGNALS, MOST_PINGS)
     }
 
     /// An operator prefers the worse of two candidates, whose work stops at once or only when it is killed. The lease
     /// changes hands as often as the budget has it, its preference is withdrawn ever later, and one candidate leads on.
     async fn disagreement(&self, leaders: &str, work: &str) -> Result<()> {
-        let site = Arc::clone(self.testbed.site());
-        let namespace = leaders.replace(' ', "-");
-        let testbed = Testbed::open(site, &namespace, Implementation::Elector).await?;
+        let testbed = self.testbed.open_beside(&leaders.replace(' ', "-")).await?;
         let start = |name, version| {
-            let candidate = testbed.candidate(name).version(version);
-            short(candidate).work(&["sh", "-c", work]).start()
+            let candidate = testbed.candidate(name).version(version).short();
+            candidate.work(&["sh", "-c", work]).start()
         };
         let best = start("best", "1.1.0")?;
         best.leads(PROMPTLY).await?;
         let worse = start("worse", "1.2.0")?;
-        worse.says(EventKind::Start, 0, PROMPTLY).await?;
+        worse.begins().await?;
         testbed.stays(best.name(), 2).await?;
+        let in_an_hour = Timestamp::from_micros(now().as_micros() + 3_600_000_000);
         let word = format_prefer(&OperatorPreference {
             candidate: Identity::new(worse.name()).context("name a candidate")?,
-            until: after(3600),
+            until: in_an_hour.unwrap_or(Timestamp::MAX),
         });
-        annotate(&testbed, &format!("elector.dev/prefer={word}")).await?;
+        let word = format!("elector.dev/prefer={word}");
+        let (namespace, lease) = (testbed.namespace(), testbed.lease_name());
+        let annotate = ["annotate", "-n", namespace, "lease", lease, &word];
+        testbed.site().kubectl(&annotate).await?;
         sleep(WATCHED).await;
 
         let (hand_overs, withdrawals) = testbed.journal().read(withdrawals);
@@ -186,80 +191,11 @@ impl Builds {
         );
         Ok(())
     }
-
-    async fn change_four_times(&self, electors: &str, testbed: &Testbed) -> Result<()> {
-        let (this, other) = (&self.this, &self.other);
-        let third = candidate(testbed, other, "third-of-other", "1.3.0")?;
-        third.leads(PROMPTLY).await?;
-        let _last = candidate(testbed, this, "last-of-this", "1.4.0")?;
-        testbed.stays(third.name(), 2).await?;
-        let mut second = candidate(testbed, this, "second-of-this", "1.2.0")?;
-        second.leads(PROMPTLY).await?;
-        testbed.stays(second.name(), 2).await?;
-        let mut best = candidate(testbed, other, "best-of-other", "1.1.0")?;
-        best.leads(PROMPTLY).await?;
-        testbed.stays(best.name(), 3).await?;
-
-        let (from, killed) = (testbed.journal().len(), best.kill()?);
-        follows(testbed, &second, (from, killed), "crash").await?;
-        testbed.stays(second.name(), 2).await?;
-        let (from, ended) = (testbed.journal().len(), second.terminate()?);
-        follows(testbed, &third, (from, ended), "release").await?;
-        second.ends_well(PROMPTLY).await?;
-        testbed.stays(third.name(), 3).await?;
-
-        let (signals, pings) = testbed
-            .journal()
-            .read(|entries| (signals(entries), pings(entries)));
-        println!("{electors}: {signals} writes of the lease that are no renewals, {pings} pings");
-        ensure!(
-            signals <= MOST_SIGNALS,
-            "{signals} writes of the lease that are no renewals"
-        );
-        ensure!(pings <= MOST_PINGS, "{pings} pings");
-        Ok(())
-    }
 }
 
-fn candidate(
-    testbed: &Testbed,
-    build: &Path,
-    name: &str,
-    version: &str,
-) -> Result<StartedCandidate> {
-    let builder = testbed.candidate(name).build(build);
-    short(builder).version(version).start()
-}
-
-/// With [`SHORT_LEASE`].
-fn short(candidate: CandidateBuilder<'_>) -> CandidateBuilder<'_> {
-    candidate
-        .flag("--lease-duration=4s")
-        .flag("--renew-deadline=3s")
-}
-
-/// Waits until it leads, in an entry after the first `from`, and checks that it does so in time.
-async fn follows(
-    testbed: &Testbed,
-    candidate: &StartedCandidate,
-    (from, lost): (usize, Timestamp),
-    figure: &str,
-) -> Result<()> {
-    let led = candidate
-        .leads_again(from, AFTER_A_CRASH + PROMPTLY)
-        .await?;
-    let took = between(lost, led);
-    testbed.figure(figure, took);
-    ensure!(took <= AFTER_A_CRASH, "{figure}: after {took:?}");
-    Ok(())
-}
-
-/// In how many terms after the first a candidate led, and how many preferences were withdrawn in each term.
+/// The number of terms after the first in which a candidate led, and that of preferences withdrawn in each term.
 fn withdrawals(entries: &[HistoryEntry]) -> (u32, BTreeMap<Term, u32>) {
-    let records = entries.iter().filter_map(|entry| match &entry.content {
-        EntryContent::Lease(name, lease) if name == LEASE => lease.record().ok(),
-        _ => None,
-    });
+    let records = revisions(entries, LEASE).filter_map(|(lease, _)| lease.record().ok());
     let mut withdrawals = BTreeMap::new();
     let mut before = None;
     for record in records.filter(LeaseRecord::has_token) {

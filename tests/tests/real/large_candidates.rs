@@ -1,40 +1,26 @@
 //! A namespace full of large candidates: what the elector has in memory while it lists them, and while they change.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::LeaseCandidate;
 use elector_protocol::{Identity, LeaseKey};
-use elector_tests::rig::{
-    ClusterChoice, ClusterMode, LONGEST_LEASE, RequiredFlag, Suite, TestProcess, Testbed, now,
-};
+use elector_tests::rig::{LONGEST_LEASE, Suite, TestProcess, Testbed, now};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use crate::{OURS, PROMPTLY};
+use crate::flooded_namespace::scraped::peak_kib;
+use crate::{GATE_OFF, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |flag, name, seconds, run| {
-        let (choice, modes) = (ClusterChoice::Own, &[ClusterMode::GateOff]);
-        let lasts = Duration::from_secs(seconds);
-        suite.add_with_flag(flag, name, choice, OURS, modes, lasts, run);
-    };
-    add(
-        RequiredFlag::Nothing,
-        "large_candidates_take_little_memory",
-        30,
-        |testbed| Box::pin(large(testbed, 600)),
-    );
-    add(
-        RequiredFlag::Long,
-        "half_a_gibibyte_of_candidates_takes_little_memory",
-        60,
-        |testbed| Box::pin(large(testbed, 2000)),
-    );
+    let mut own = suite.own(OURS, GATE_OFF);
+    own.add("large_candidates_take_little_memory", 30, large);
 }
+
+/// The number of candidates.
+const COUNT: usize = 600;
 
 /// The limit of the elector's peak memory, in KiB.
 const MEMORY: u64 = 128 << 10;
@@ -51,15 +37,14 @@ const AT_ONCE: usize = 8;
 /// The time within which the elector has read everything, beside the wait for leases that it never saw.
 const LISTING: Duration = Duration::from_secs(60);
 
-async fn large(testbed: Arc<Testbed>, count: usize) -> Result<()> {
-    let site = testbed.site();
-    stream::iter(0..count)
+async fn large(testbed: Arc<Testbed>) -> Result<()> {
+    stream::iter(0..COUNT)
         .map(|index| create(&testbed, index))
         .buffer_unordered(AT_ONCE)
-        .try_collect::<Vec<_>>()
+        .try_collect::<()>()
         .await?;
     testbed.note("start the elector");
-    let elector = site.elector("elector", []).await?;
+    let elector = testbed.site().elector("elector", []).await?;
     let first = testbed.candidate("first").version("1.0.0").start()?;
     // No candidate is elected before the list is complete.
     first.leads(LONGEST_LEASE + LISTING).await?;
@@ -67,7 +52,7 @@ async fn large(testbed: Arc<Testbed>, count: usize) -> Result<()> {
     stream::iter(0..CHANGES)
         .map(|index| change(&testbed, index))
         .buffer_unordered(AT_ONCE)
-        .try_collect::<Vec<_>>()
+        .try_collect::<()>()
         .await?;
     // The watch brings this one after all the changes; it is the better one, as the oldest version is.
     let second = testbed.candidate("second").version("0.9.0").start()?;
@@ -86,19 +71,16 @@ async fn create(testbed: &Testbed, index: usize) -> Result<()> {
     let annotations = candidate.metadata.annotations.get_or_insert_default();
     annotations.insert("text".to_owned(), "x".repeat(ANNOTATION));
     let candidate = candidate.with_strategy("OldestEmulationVersion");
-    let candidates = testbed.candidates();
-    candidates
-        .create(&PostParams::default(), &candidate)
-        .await?;
+    let (candidates, parameters) = (testbed.candidates(), PostParams::default());
+    candidates.create(&parameters, &candidate).await?;
     Ok(())
 }
 
 async fn change(testbed: &Testbed, index: usize) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"text": "y".repeat(ANNOTATION)}}});
-    let candidates = testbed.candidates();
-    candidates
-        .patch(&name(index), &PatchParams::default(), &Patch::Merge(&patch))
-        .await?;
+    let (candidates, patch) = (testbed.candidates(), Patch::Merge(&patch));
+    let parameters = PatchParams::default();
+    candidates.patch(&name(index), &parameters, &patch).await?;
     Ok(())
 }
 
@@ -108,17 +90,9 @@ fn name(index: usize) -> String {
 
 /// The most that the elector ever had.
 fn check_memory(testbed: &Testbed, elector: &TestProcess, when: &str) -> Result<()> {
-    let path = format!("/proc/{}/status", elector.id());
-    let status = fs::read_to_string(path).context("the elector has ended")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let text = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let peak: u64 = text
-        .context("no VmHWM in the status of a process")?
-        .parse()?;
-    testbed.note(&format!("{when}: the elector had {peak} KiB at most"));
-    ensure!(
-        peak < MEMORY,
-        "{when}: the elector had {peak} KiB in memory, more than {MEMORY}"
-    );
+    let peak = peak_kib(elector.id())?;
+    let words = format!("{when}: the elector had {peak} KiB at most");
+    testbed.note(&words);
+    ensure!(peak < MEMORY, "{words}, more than {MEMORY}");
     Ok(())
 }

@@ -84,14 +84,11 @@ impl Flood {
             Ok(undead)
         })
         .await?;
-        stream::iter((0..size.undead).map(|index| async move {
+        for index in 0..size.undead {
             let name = format!("undead-{index:05}");
             let deleted = self.objects.delete(&name, &DeleteParams::default()).await;
-            deleted.map(drop).context("failed to delete a candidate")
-        }))
-        .buffer_unordered(SIDE_BY_SIDE)
-        .try_collect::<()>()
-        .await?;
+            deleted.context("failed to delete a candidate")?;
+        }
         self.create_illegal(size.illegal).await
     }
 
