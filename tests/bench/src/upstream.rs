@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum as _;
-use elector_tests::rig::{TestSite, TestedPrograms, warm_up};
+use elector_tests::rig::{SitePurpose, TestSite, TestedPrograms, warm_up};
 use futures::{StreamExt as _, stream};
 use serde_json::{Map, json};
 
@@ -60,12 +60,12 @@ async fn on_one_site(
     let folder = tempfile::Builder::new()
         .prefix("elector-bench-")
         .tempdir()?;
-    let site = Arc::new(TestSite::start(mode, programs, folder.path().to_owned(), true).await?);
+    let (path, purpose) = (folder.path().to_owned(), SitePurpose::Measuring);
+    let site = Arc::new(TestSite::start(mode, programs, path, purpose).await?);
     let _elector = if args.built_in {
         None
     } else {
-        let flags = mode.elector_flags().iter().copied();
-        let elector = site.elector("elector", flags).await?;
+        let elector = site.start_elector("elector").await?;
         warm_up(&site).await?;
         Some(elector)
     };
