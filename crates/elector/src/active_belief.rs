@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_by_the_clock_and_not_when_it_is_told_to() {
+    async fn it_ends_by_the_clock() {
         let clock = Arc::new(TokioClock::start(wall()));
         let belief = ActiveBelief::none(clock.clone());
         assert!(!belief.holds());

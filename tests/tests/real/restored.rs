@@ -40,7 +40,7 @@ async fn restored(outer: Arc<Testbed>) -> Result<()> {
     ensure!(elector.ended()?.is_none(), "the elector has ended");
     let notices = |output: &str| {
         output
-            .contains("the store went back to an older version")
+            .contains("the store was restored to an older version")
             .then_some(())
     };
     elector
