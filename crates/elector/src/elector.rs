@@ -1,4 +1,4 @@
-//! The elector as its users see it: made once, run until told to stop.
+//! The elector as its users see it: made once, run until it is stopped.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -37,14 +37,19 @@ use crate::session::{ElectorSession, SessionEnd, SessionMonitor, StepFn};
 /// # }
 /// ```
 pub struct Elector {
-    config: Config,
-    cluster: Cluster,
-    clock: Arc<dyn Clock>,
-    seed: u64,
-    step: StepFn,
-    observer: ElectorObserver,
+    context: ElectorContext,
     health: Option<Health>,
     metrics: Option<Metrics>,
+}
+
+/// All that one elector is given, for its sessions and its locks.
+pub(crate) struct ElectorContext {
+    pub(crate) config: Config,
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) seed: u64,
+    pub(crate) step: StepFn,
+    pub(crate) observer: ElectorObserver,
 }
 
 /// The period of requests for a better API of LeaseCandidates, if one may exist.
@@ -64,12 +69,14 @@ impl Elector {
     pub fn new(config: Config, cluster: Cluster) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {
-            config,
-            cluster,
-            clock: Arc::new(SystemClock::start()),
-            seed: random_seed(),
-            step: Election::step,
-            observer: Arc::new(|_| {}),
+            context: ElectorContext {
+                config,
+                cluster,
+                clock: Arc::new(SystemClock::start()),
+                seed: random_seed(),
+                step: Election::step,
+                observer: Arc::new(|_| {}),
+            },
             health: None,
             metrics: None,
         })
@@ -77,24 +84,24 @@ impl Elector {
 
     /// The same elector by another clock, for tests and simulations.
     #[must_use]
-    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock, ..self }
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.context.clock = clock;
+        self
     }
 
     /// The same elector with this number in place of a random one, which no other elector may have: it spreads the
     /// retries of many, and names this one in the lock of the built-in controller. A simulation that passes it repeats.
     #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.context.seed = seed;
+        self
     }
 
     /// The same elector, telling what happens. `observer` must not block.
     #[must_use]
-    pub fn observed_by(self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self {
-            observer: Arc::new(observer),
-            ..self
-        }
+    pub fn observed_by(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.context.observer = Arc::new(observer);
+        self
     }
 
     /// The same elector, reporting its health there.
@@ -128,18 +135,17 @@ impl Elector {
     /// time to end; then the lock of the built-in controller and that of the electors are released if this elector held
     /// them.
     pub async fn run(self, shutdown: impl Future) {
-        let times = (Arc::clone(&self.clock), self.seed);
-        let mut observer = Arc::clone(&self.observer);
-        if let Some(metrics) = &self.metrics {
-            observer = metrics.observing(observer);
-        }
-        let election = self.config.leader_election.as_ref();
-        let mut lock = election.map(|it| ElectorLock::new(it, &self.cluster, times, observer));
-        if let (Some(metrics), Some(election)) = (&self.metrics, election) {
-            metrics.set_master(&election.lease.name, false);
-            let counts = Arc::clone(metrics.write_counts());
-            lock = lock.map(|lock| lock.with_write_counts(counts));
-        }
+        let election = self.context.config.leader_election.as_ref();
+        let mut lock = election.map(|election| {
+            let mut observer = Arc::clone(&self.context.observer);
+            let mut counts = None;
+            if let Some(metrics) = &self.metrics {
+                observer = metrics.observing(observer);
+                metrics.set_master(&election.lease.name, false);
+                counts = Some(Arc::clone(metrics.write_counts()));
+            }
+            ElectorLock::new(&self.context, election, observer, counts)
+        });
         let (mut events, publishing) = self.event_recorder(lock.as_ref());
         let shutdown = pin!(shutdown);
         let ended = tokio::select! {
@@ -159,10 +165,12 @@ impl Elector {
         events: &mut EventRecorder,
         mut shutdown: Pin<&mut impl Future>,
     ) -> SessionEnd {
-        let discovery = || ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
+        let (cluster, clock) = (&self.context.cluster, &self.context.clock);
+        let discovery =
+            || ApiDiscovery::new(cluster.clone(), API_DISCOVERY_PERIOD, self.context.seed);
         let (mut api_discovery, mut found) = (discovery(), None);
         if let Some(health) = &self.health {
-            health.begin(&self.clock);
+            health.begin(clock);
         }
         loop {
             let candidates = match found.take() {
@@ -172,30 +180,25 @@ impl Elector {
                     _ = &mut shutdown => return SessionEnd::ShutDown { idle: true },
                     api = api_discovery.next() => api,
                     never = keep(lock) => match never {},
-                    never = turn(self.health.as_ref(), &*self.clock) => match never {},
+                    never = turn(self.health.as_ref(), &**clock) => match never {},
                 },
             };
-            info!(
-                server = self.cluster.url(),
-                candidates = %candidates,
-                "electing"
-            );
-            let (health, metrics) = (self.health.clone(), self.metrics.as_ref());
-            let monitor = SessionMonitor::new(health, metrics, &self.config);
+            info!(server = cluster.url(), candidates = %candidates, "electing");
+            let longest = self.context.config.timing.max_lease_duration;
+            let monitor = SessionMonitor::new(self.health.clone(), self.metrics.as_ref(), longest);
             let session = ElectorSession::new(
-                &self.config,
-                &self.cluster,
+                &self.context,
                 candidates,
-                (&mut api_discovery, lock.as_mut()),
-                (self.clock.clone(), self.seed),
-                self.step,
-                (Arc::clone(&self.observer), &mut *events, monitor),
+                monitor,
+                &mut api_discovery,
+                lock.as_mut(),
+                &mut *events,
             );
             match session.run(shutdown.as_mut()).await {
                 end @ SessionEnd::ShutDown { .. } => return end,
                 SessionEnd::Restored => {
                     warn!(
-                        "the store went back to an older version; starting anew, as a new process would"
+                        "the store was restored to an older version: dropping all state and listing again"
                     );
                     api_discovery = discovery();
                 }
@@ -203,7 +206,7 @@ impl Elector {
                     info!(
                         before = %candidates,
                         now = %api,
-                        "candidates are served by another API; starting anew with those"
+                        "candidates are served by another API: listing them again"
                     );
                     found = Some(api);
                 }
@@ -216,15 +219,16 @@ impl Elector {
         &self,
         lock: Option<&ElectorLock>,
     ) -> (EventRecorder, impl Future<Output = Infallible> + use<>) {
-        let clock = || Arc::clone(&self.clock);
+        let clock = || Arc::clone(&self.context.clock);
         let belief = lock.map_or_else(
             || ActiveBelief::unlimited(clock()),
             |lock| lock.belief().clone(),
         );
-        let (recorder, publisher) = match &self.config.event_host {
+        let (recorder, publisher) = match &self.context.config.event_host {
             Some(host) => {
-                let instance = Identity::of_elector(host, self.seed);
-                let (recorder, publisher) = EventRecorder::start(&self.cluster, &instance, clock());
+                let instance = Identity::of_elector(host, self.context.seed);
+                let cluster = &self.context.cluster;
+                let (recorder, publisher) = EventRecorder::start(cluster, &instance, clock());
                 (recorder, Some(publisher))
             }
             None => (EventRecorder::off(), None),
@@ -233,16 +237,17 @@ impl Elector {
     }
 
     #[cfg(test)]
-    pub(crate) fn with_step(self, step: StepFn) -> Self {
-        Self { step, ..self }
+    pub(crate) fn with_step(mut self, step: StepFn) -> Self {
+        self.context.step = step;
+        self
     }
 }
 
 impl fmt::Debug for Elector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Elector")
-            .field("config", &self.config)
-            .field("cluster", &self.cluster)
+            .field("config", &self.context.config)
+            .field("cluster", &self.context.cluster)
             .finish_non_exhaustive()
     }
 }

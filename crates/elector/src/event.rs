@@ -26,7 +26,7 @@ pub enum Event {
         term: Term,
     },
     /// This elector does not lead the electors: it watches and writes nothing. Only with leader election among electors;
-    /// told for each elector that leads in its place.
+    /// reported for each elector that leads in its place.
     StandingBy {
         /// The lock of the electors.
         lease: LeaseKey,
@@ -37,7 +37,7 @@ pub enum Event {
     },
     /// A lease changed hands; this elector or any other process wrote it.
     LeadershipChanged(LeadershipChange),
-    /// A holder is being asked to make room for a better candidate. Told again when the request has to be repeated.
+    /// A holder is being asked to make room for a better candidate. Reported again when the request has to be repeated.
     Preferred {
         /// The lease.
         lease: LeaseKey,
@@ -49,7 +49,7 @@ pub enum Event {
         reason: String,
     },
     /// More candidates name a lease than are considered: the holder, the preferred one and the oldest objects are, and the
-    /// others wait. Told again only after a quarter of the places was free.
+    /// others wait. Reported again only after a quarter of the places was free.
     CandidatesWait {
         /// The lease.
         lease: LeaseKey,
@@ -59,7 +59,7 @@ pub enum Event {
         waiting: usize,
     },
     /// A namespace has more candidates than are kept; those that came last are left out until leases and candidates are
-    /// listed again. Told again only after a tenth of the room was free.
+    /// listed again. Reported again only after a tenth of the room was free.
     NamespaceFull {
         /// The lease that the first candidate names which is left out.
         lease: LeaseKey,
@@ -69,14 +69,14 @@ pub enum Event {
         bytes: usize,
     },
     /// The leases of a namespace have had all the requests that a namespace may cost, and wait from time to time until
-    /// there is room again. Told at most every ten minutes.
+    /// there is room again. Reported at most every ten minutes.
     NamespaceHeldUp {
         /// The lease whose requests were too many.
         lease: LeaseKey,
     },
 }
 
-/// The function that is told what happens.
+/// The function that receives each event.
 pub(crate) type ElectorObserver = Arc<dyn Fn(&Event) + Send + Sync>;
 
 // === impl Event ===

@@ -7,7 +7,7 @@
 //! Elections never wait for them: the queue is bounded, what does not fit is dropped, and the publisher is a future of its
 //! own beside the session, which writes one Event at a time and none after this elector ceased to act.
 
-mod words;
+mod text;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ use elector_runtime::{
 };
 use tokio::sync::mpsc;
 
-use self::words::EventWords;
 use crate::leadership_change::LeadershipChange;
 use crate::namespace_budget::NamespaceBudget;
 use crate::view::LimitHit;
@@ -31,20 +30,22 @@ pub(crate) struct EventRecorder {
     /// `None` where no Events are recorded.
     queue: Option<mpsc::Sender<RecordedEvent>>,
     budget: NamespaceBudget,
-    told: BTreeMap<LeaseKey, ToldObstacles>,
+    /// The API of the candidates that Events name.
+    candidates: CandidateApi,
+    reported: BTreeMap<LeaseKey, ReportedObstacles>,
 }
 
 /// The obstacles to an election, as last reported.
 #[derive(Debug, Default)]
-struct ToldObstacles {
+struct ReportedObstacles {
     /// Why nothing is elected here.
     standstill: Option<&'static str>,
-    held_back: Option<ToldHoldBack>,
+    held_back: Option<ReportedHoldBack>,
 }
 
 /// A preference that is held back.
 #[derive(Debug, PartialEq, Eq)]
-struct ToldHoldBack {
+struct ReportedHoldBack {
     until: Instant,
     because: HoldBackCause,
     /// The candidate, where others may be preferred.
@@ -83,13 +84,15 @@ impl EventRecorder {
         Self {
             queue,
             budget: NamespaceBudget::new(BURST, REFILL),
-            told: BTreeMap::new(),
+            candidates: CandidateApi::default(),
+            reported: BTreeMap::new(),
         }
     }
 
     /// The obstacles are reported anew: by a session that knows nothing yet, and by an elector that begins to act.
-    pub(crate) fn begin(&mut self) {
-        self.told.clear();
+    pub(crate) fn begin(&mut self, candidates: CandidateApi) {
+        self.candidates = candidates;
+        self.reported.clear();
     }
 
     /// A lease changed hands.
@@ -100,22 +103,17 @@ impl EventRecorder {
         lease: Option<&LeaseSnapshot>,
         failures: &mut FailureLog,
     ) {
-        let words = EventWords::of_change(change);
-        let event = RecordedEvent {
-            // One with a count would show the leader of the first.
-            version: lease.map(|lease| lease.version),
-            ..words.event(&change.lease, lease)
-        };
-        self.send(now, event, failures);
+        self.send(now, text::of_change(change, lease), failures);
     }
 
-    /// A decision was made. What stands in the way of an election is told once, until it ends.
+    /// A decision was made. An obstacle to an election is reported once, until it ends.
     pub(crate) fn record_decision(
         &mut self,
-        (now, wall): (Instant, Timestamp),
-        (key, lease): (&LeaseKey, Option<&LeaseSnapshot>),
+        now: Instant,
+        wall: Timestamp,
+        key: &LeaseKey,
+        lease: Option<&LeaseSnapshot>,
         decision: &Decision,
-        candidates: CandidateApi,
         failures: &mut FailureLog,
     ) {
         if self.queue.is_none() {
@@ -139,23 +137,20 @@ impl EventRecorder {
                     until: until.unwrap_or(Timestamp::MAX),
                     told: wall,
                 };
-                let held_back = ToldHoldBack::new(now.after(*remaining), &notice);
-                let told = self.told.entry(key.clone()).or_default();
-                if told.held_back.as_ref() == Some(&held_back) {
+                let held_back = ReportedHoldBack::new(now.after(*remaining), &notice);
+                let reported = self.reported.entry(key.clone()).or_default();
+                if reported.held_back.as_ref() == Some(&held_back) {
                     return;
                 }
-                told.held_back = Some(held_back);
-                let words = EventWords::of_hold_back(holder, &notice);
+                reported.held_back = Some(held_back);
                 let event = RecordedEvent {
-                    // One with a count would show the end of the first.
-                    version: lease.map(|lease| lease.version),
-                    related: Some((candidates, notice.candidate)),
-                    ..words.event(key, lease)
+                    related: Some((self.candidates, better.clone())),
+                    ..text::of_hold_back(key, lease, holder, &notice)
                 };
                 self.send(now, event, failures);
             }
-            reason => match EventWords::of_standstill(reason) {
-                Some(words) => self.record_standstill(now, (key, lease), words, failures),
+            reason => match text::of_standstill(key, lease, reason) {
+                Some(event) => self.record_standstill(now, event, failures),
                 None => self.end_standstill(key),
             },
         }
@@ -165,12 +160,13 @@ impl EventRecorder {
     pub(crate) fn record_builtin(
         &mut self,
         now: Instant,
-        lease: (&LeaseKey, Option<&LeaseSnapshot>),
+        key: &LeaseKey,
+        lease: Option<&LeaseSnapshot>,
         controller: &Identity,
         failures: &mut FailureLog,
     ) {
-        let words = EventWords::of_builtin(controller);
-        self.record_standstill(now, lease, words, failures);
+        let event = text::of_builtin(key, lease, controller);
+        self.record_standstill(now, event, failures);
     }
 
     /// There was more of something than one namespace or lease may have.
@@ -181,36 +177,29 @@ impl EventRecorder {
         lease: Option<&LeaseSnapshot>,
         failures: &mut FailureLog,
     ) {
-        let words = EventWords::of_limit(hit);
-        self.send(now, words.event(hit.lease(), lease), failures);
+        self.send(now, text::of_limit(hit, lease), failures);
     }
 
     /// No candidate names that lease any more.
     pub(crate) fn forget(&mut self, key: &LeaseKey) {
-        self.told.remove(key);
+        self.reported.remove(key);
     }
 
-    fn record_standstill(
-        &mut self,
-        now: Instant,
-        (key, lease): (&LeaseKey, Option<&LeaseSnapshot>),
-        words: EventWords,
-        failures: &mut FailureLog,
-    ) {
+    fn record_standstill(&mut self, now: Instant, event: RecordedEvent, failures: &mut FailureLog) {
         if self.queue.is_none() {
             return;
         }
-        let told = self.told.entry(key.clone()).or_default();
-        if told.standstill.replace(words.reason) != Some(words.reason) {
-            self.send(now, words.event(key, lease), failures);
+        let reported = self.reported.entry(event.lease.clone()).or_default();
+        if reported.standstill.replace(event.reason) != Some(event.reason) {
+            self.send(now, event, failures);
         }
     }
 
     fn end_standstill(&mut self, key: &LeaseKey) {
-        if let Some(told) = self.told.get_mut(key) {
-            told.standstill = None;
-            if told.held_back.is_none() {
-                self.told.remove(key);
+        if let Some(reported) = self.reported.get_mut(key) {
+            reported.standstill = None;
+            if reported.held_back.is_none() {
+                self.reported.remove(key);
             }
         }
     }
@@ -231,9 +220,9 @@ impl EventRecorder {
     }
 }
 
-// === impl ToldHoldBack ===
+// === impl ReportedHoldBack ===
 
-impl ToldHoldBack {
+impl ReportedHoldBack {
     fn new(until: Instant, notice: &HoldBackNotice) -> Self {
         let of_one = notice.because == HoldBackCause::NewSinceFailure;
         Self {

@@ -17,7 +17,7 @@ use elector_runtime::{Clock, HealthCheck, HealthChecks, RequestError};
 /// | `discovery` | ready | as long as no API of LeaseCandidates has been found |
 /// | `lease-sync`, `candidate-sync` | ready | until all Leases, or candidates, are listed, and again after a gap |
 /// | `permissions` | ready | for 90 s after the server refused a request for lack of rights or of credentials |
-/// | `shutdown` | ready | once it has been told to end |
+/// | `shutdown` | ready | once it was stopped |
 ///
 /// Being alive does not depend on the API server, and neither of the two on leadership among electors: a standby is
 /// ready.

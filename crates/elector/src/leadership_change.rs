@@ -1,4 +1,4 @@
-//! Changes of leadership, each told once: the holder, its term, its predecessor, and the reason.
+//! Changes of leadership, each reported once: the holder, its term, its predecessor, and the reason.
 
 use std::fmt;
 
@@ -109,7 +109,7 @@ impl fmt::Display for LeadershipChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.holder {
             Some(holder) => write!(f, "{holder} leads {}", self.lease),
-            None => write!(f, "nobody leads {}", self.lease),
+            None => write!(f, "{} has no leader", self.lease),
         }
     }
 }
@@ -124,7 +124,7 @@ fn reason_of(
     match transition {
         Transition::Released => (ChangeCause::Released, name(previous) + " released it"),
         Transition::Removed => {
-            let reason = name(previous) + " was removed by somebody else";
+            let reason = format!("another process removed {}", name(previous));
             (ChangeCause::Removed, reason)
         }
         Transition::Deleted => (ChangeCause::Deleted, "the lease was deleted".to_owned()),
@@ -170,52 +170,40 @@ mod tests {
 
     #[test]
     fn each_transition_has_its_cause_and_its_reason() {
-        let (a, b) = (id("a"), id("b"));
+        use ChangeCause as Cause;
+
+        let another = "another elector granted it";
         for (transition, holder, cause, reason) in [
-            (
-                Transition::Granted,
-                Some(&b),
-                ChangeCause::Elected,
-                "another elector granted it",
-            ),
+            (Transition::Granted, "b", Cause::Elected, another),
             (
                 Transition::HandedOver,
-                Some(&b),
-                ChangeCause::HandedOver,
+                "b",
+                Cause::HandedOver,
                 "a handed over",
             ),
+            (Transition::Acquired, "b", Cause::Acquired, "b took it"),
             (
                 Transition::Acquired,
-                Some(&b),
-                ChangeCause::Acquired,
-                "b took it",
-            ),
-            (
-                Transition::Acquired,
-                Some(&a),
-                ChangeCause::Acquired,
+                "a",
+                Cause::Acquired,
                 "a started another term",
             ),
-            (
-                Transition::Released,
-                None,
-                ChangeCause::Released,
-                "a released it",
-            ),
+            (Transition::Released, "", Cause::Released, "a released it"),
             (
                 Transition::Removed,
-                None,
-                ChangeCause::Removed,
-                "a was removed by somebody else",
+                "",
+                Cause::Removed,
+                "another process removed a",
             ),
             (
                 Transition::Deleted,
-                None,
-                ChangeCause::Deleted,
+                "",
+                Cause::Deleted,
                 "the lease was deleted",
             ),
         ] {
-            let reported = reason_of(transition, Some(&a), holder);
+            let holder = Identity::new(holder);
+            let reported = reason_of(transition, Some(&id("a")), holder.as_ref());
             assert_eq!(reported, (cause, reason.to_owned()));
         }
     }
@@ -231,37 +219,30 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_of_our_own_is_told_with_our_reason() {
-        let born = LeaseRecord::born(None);
-        let record = granted(&born, "a", 1);
+    fn a_grant_of_our_own_is_reported_with_our_reason_and_anothers_is_not() {
+        let (key, born) = (LeaseKey::new("ns", "l"), LeaseRecord::born(None));
         let ours = ExpectedGrant {
             to: id("a"),
-            term: record.term,
+            term: Term(1),
             cause: ChangeCause::Expired,
             reason: "is the only candidate".to_owned(),
         };
-        let key = LeaseKey::new("ns", "l");
-        let change =
-            LeadershipChange::between(&key, Some(&born), Some(&record), Some(&ours)).unwrap();
-        assert_eq!(
-            change,
-            LeadershipChange {
+        for (to, cause, reason) in [
+            ("a", ours.cause, ours.reason.as_str()),
+            ("b", ChangeCause::Elected, "another elector granted it"),
+        ] {
+            let record = granted(&born, to, 1);
+            let change = LeadershipChange::between(&key, Some(&born), Some(&record), Some(&ours));
+            let expected = LeadershipChange {
                 lease: key.clone(),
-                holder: Some(id("a")),
+                holder: Some(id(to)),
                 term: Term(1),
                 previous: None,
-                cause: ours.cause,
-                reason: ours.reason.clone(),
-            }
-        );
-        // The same words must not explain another elector's grant.
-        let other = LeadershipChange::between(
-            &key,
-            Some(&born),
-            Some(&granted(&born, "b", 1)),
-            Some(&ours),
-        );
-        assert_eq!(other.unwrap().reason, "another elector granted it");
+                cause,
+                reason: reason.to_owned(),
+            };
+            assert_eq!(change, Some(expected));
+        }
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod event_recorder;
 mod health;
 mod leader_election;
 mod leadership_change;
+mod lock_driver;
 mod metrics;
 mod namespace_budget;
 mod session;
@@ -51,5 +52,3 @@ pub use health::Health;
 pub use leader_election::{LeaderElection, LeaderElectionError};
 pub use leadership_change::{ChangeCause, LeadershipChange};
 pub use metrics::Metrics;
-#[cfg(test)]
-mod panics;

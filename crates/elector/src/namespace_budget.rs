@@ -41,7 +41,7 @@ impl NamespaceBudget {
         taken
     }
 
-    /// Takes so many out of the budget of a namespace, whether they are there or not. Says when there is something in it
+    /// Takes `amount` out of the budget of a namespace, whether they are there or not. Says when there is something in it
     /// again, where nothing is left.
     pub(crate) fn charge(
         &mut self,

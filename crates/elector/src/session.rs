@@ -1,4 +1,4 @@
-//! One life of an elector: from empty memory until it is told to stop, or the store turns out to be another one, or
+//! One life of an elector: from empty memory until it is stopped, or the store turns out to be another one, or
 //! LeaseCandidates come from another API.
 //!
 //! ```text
@@ -12,9 +12,9 @@
 //! hold up that one (R2).
 
 mod batches;
+mod builtin_authority;
 mod inputs;
 mod line_budget;
-mod lock;
 mod monitor;
 mod races;
 mod requests;
@@ -29,7 +29,7 @@ use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::elector::{Action, Decision, Reason};
 use elector_protocol::{Instant, LeaseKey};
 use elector_runtime::{
-    ApiDiscovery, Clock, Cluster, Scope as WatchScope, Watch, WatchEvent, WatchOptions, Writer,
+    ApiDiscovery, Clock, Scope as WatchScope, Watch, WatchEvent, WatchOptions, Writer,
     watch_candidates, watch_leases,
 };
 use elector_workqueue::Poll;
@@ -37,20 +37,22 @@ use futures::future::BoxFuture;
 use tracing::field::display;
 use tracing::{debug, error};
 
+use self::builtin_authority::BuiltinAuthority;
 use self::inputs::{ElectorInput, InputHandler, namespace_group};
-use self::lock::{LockInput, LockShell};
 use self::races::RaceStep;
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
 use self::write_budget::WriteBudget;
 use crate::active_belief::ActiveBelief;
 use crate::builtin::Authority;
-use crate::config::{Config, Scope};
-use crate::elector_lock::{ElectorLock, ElectorLockInput};
+use crate::config::Scope;
+use crate::elector::ElectorContext;
+use crate::elector_lock::{ElectorLock, sleep_until_holder};
 use crate::event::{ElectorObserver, Event};
 use crate::event_recorder::EventRecorder;
+use crate::lock_driver::LockInput;
 use crate::metrics::MeasuredQueue;
-use crate::view::{Area, CandidateList, LeaseList, LimitHit, Restored};
+use crate::view::{CandidateList, LeaseList, LimitHit, Restored};
 
 pub(crate) use self::monitor::SessionMonitor;
 pub(crate) use self::step::StepFn;
@@ -64,7 +66,7 @@ pub(crate) struct ElectorSession<'a> {
     api_discovery: &'a mut ApiDiscovery,
     leases: Watch<Lease, LeaseList>,
     candidates: Watch<LeaseCandidate, CandidateList>,
-    lock: LockShell,
+    builtin: BuiltinAuthority,
     /// The lock of the electors, where they elect one of themselves.
     elector_lock: Option<&'a mut ElectorLock>,
     belief: ActiveBelief,
@@ -85,7 +87,7 @@ pub(crate) struct ElectorSession<'a> {
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionEnd {
-    /// It was told to. `idle` says that nothing is under way any more, at the server either.
+    /// It was stopped. `idle` says that nothing is under way any more, at the server either.
     ShutDown { idle: bool },
     /// The store was restored from a backup (R4).
     Restored,
@@ -104,20 +106,22 @@ const FORGET_EVERY: Duration = Duration::from_secs(600);
 impl<'a> ElectorSession<'a> {
     /// A session that knows nothing yet. Watches are opened by [`Self::run`].
     pub(crate) fn new(
-        config: &Config,
-        cluster: &Cluster,
+        context: &ElectorContext,
         candidates: CandidateApi,
-        (api_discovery, elector_lock): (&'a mut ApiDiscovery, Option<&'a mut ElectorLock>),
-        (clock, seed): (Arc<dyn Clock>, u64),
-        step: StepFn,
-        (observer, events, monitor): (ElectorObserver, &'a mut EventRecorder, SessionMonitor),
+        monitor: SessionMonitor,
+        api_discovery: &'a mut ApiDiscovery,
+        elector_lock: Option<&'a mut ElectorLock>,
+        events: &'a mut EventRecorder,
     ) -> Self {
-        let options = WatchOptions::elector(seed);
-        let (scope, areas) = match &config.scope {
-            Scope::AllNamespaces => (WatchScope::Cluster, vec![Area::Everywhere]),
+        let (config, cluster) = (&context.config, &context.cluster);
+        let clock = Arc::clone(&context.clock);
+        let writer = monitor.count_writes(Writer::new(cluster.clone(), candidates));
+        let options = WatchOptions::elector(context.seed);
+        let (scope, watched) = match &config.scope {
+            Scope::AllNamespaces => (WatchScope::Cluster, vec![None]),
             Scope::Namespaces(names) => (
                 WatchScope::Namespaces(names.clone()),
-                names.iter().cloned().map(Area::Namespace).collect(),
+                names.iter().cloned().map(Some).collect(),
             ),
         };
         let belief = match &elector_lock {
@@ -125,15 +129,15 @@ impl<'a> ElectorSession<'a> {
             None => ActiveBelief::unlimited(Arc::clone(&clock)),
         };
         let now = clock.monotonic();
-        events.begin();
+        events.begin(candidates);
         Self {
             leases: watch_leases(cluster, &scope, &options),
             candidates: watch_candidates(cluster, candidates, &scope, &options),
             api_discovery,
-            lock: LockShell::new(config, cluster, candidates, &*clock, seed),
-            inputs: InputHandler::new(config, areas),
+            builtin: BuiltinAuthority::new(context, candidates, writer.clone()),
+            inputs: InputHandler::new(config, watched),
             queue: MeasuredQueue::new(config, monitor.metrics()),
-            step: StepRunner::new(config, step),
+            step: StepRunner::new(config, context.step),
             requests: ElectionRequests::new(config.concurrent_elections, belief.clone()),
             writes: WriteBudget::new(),
             acts: elector_lock.is_none(),
@@ -142,9 +146,9 @@ impl<'a> ElectorSession<'a> {
             events,
             synced: false,
             forget_at: now.after(FORGET_EVERY),
-            writer: monitor.count_writes(Writer::new(cluster.clone(), candidates)),
+            writer,
             clock,
-            observer,
+            observer: Arc::clone(&context.observer),
             monitor,
         }
     }
@@ -160,7 +164,7 @@ impl<'a> ElectorSession<'a> {
                 _ = &mut shutdown => ElectorInput::ShutDown,
                 (batch, progress) = self.requests.next() => ElectorInput::Response(batch, progress),
                 input = elector_lock_input(&mut self.elector_lock) => ElectorInput::ElectorLock(input),
-                input = self.lock.next(&self.belief) => ElectorInput::Lock(input),
+                input = self.builtin.next(&self.belief) => ElectorInput::BuiltinLock(input),
                 event = self.leases.next() => ElectorInput::LeaseEvent(event),
                 event = self.candidates.next() => ElectorInput::CandidateEvent(event),
                 api = self.api_discovery.next() => ElectorInput::ApiMoved(api),
@@ -206,13 +210,8 @@ impl<'a> ElectorSession<'a> {
                     self.queue.done(&key, now.since_epoch());
                 }
             }
-            ElectorInput::Lock(LockInput::Response(response)) => {
-                let (now, failures) = (self.clock.moment(), &mut inputs.failures);
-                self.lock.handle_response(now, response, failures);
-            }
-            ElectorInput::Lock(LockInput::Event(event)) => {
-                let (now, failures) = (self.clock.moment(), &mut inputs.failures);
-                self.lock.handle_event(now, event, failures)?;
+            ElectorInput::BuiltinLock(input) => {
+                self.builtin.handle_input(input, &mut inputs.failures)?;
             }
             ElectorInput::ElectorLock(input) => {
                 if let Some(lock) = &mut self.elector_lock {
@@ -261,7 +260,7 @@ impl<'a> ElectorSession<'a> {
             self.note_limit(now, hit);
         }
         for (key, panic) in self.inputs.view.take_panics() {
-            error!(lease = %key, panic, "failed to take in an object; the lease starts anew");
+            error!(lease = %key, panic, "failed to process an object: the state of its lease is dropped");
         }
         if !self.synced && self.inputs.view.is_synced() {
             self.synced = true;
@@ -285,13 +284,12 @@ impl<'a> ElectorSession<'a> {
                 self.queue.add(key, now.since_epoch());
             }
         }
-        let clock = Arc::clone(&self.clock);
-        let lock = self.lock.advance(&*clock, &self.writer, &self.belief);
-        let locks = [elector_lock, lock].into_iter().flatten().min();
+        let builtin_lock = self.builtin.advance(&self.belief);
+        let locks = [elector_lock, builtin_lock].into_iter().flatten().min();
         self.follow_authority();
         let due = self.dispatch();
         let now = self.clock.monotonic();
-        let authority = self.lock.wake_at(now);
+        let authority = self.builtin.wake_at(now);
         let failures = &mut self.inputs.failures;
         failures.tick(now);
         self.queue.report(now.since_epoch());
@@ -326,7 +324,7 @@ impl<'a> ElectorSession<'a> {
             self.queue.reset();
             self.monitor.set_acting(acts);
             if acts {
-                self.events.begin();
+                self.events.begin(self.writer.candidate_api());
                 self.decide_everything();
             }
         }
@@ -335,7 +333,7 @@ impl<'a> ElectorSession<'a> {
 
     /// True if nothing is under way.
     fn is_idle(&self) -> bool {
-        self.requests.is_idle() && self.lock.is_idle()
+        self.requests.is_idle() && self.builtin.is_idle()
     }
 
     /// Gives up what is under way. The server may carry it out all the same.
@@ -344,7 +342,7 @@ impl<'a> ElectorSession<'a> {
         for key in self.requests.give_up() {
             self.queue.done(&key, now.since_epoch());
         }
-        self.lock.give_up(self.clock.moment());
+        self.builtin.give_up();
     }
 
     /// Has every lease decided, if this elector acts.
@@ -361,8 +359,7 @@ impl<'a> ElectorSession<'a> {
     /// Has every lease decided again where another decides about those of the built-in strategy than before.
     fn follow_authority(&mut self) {
         let now = self.clock.monotonic();
-        let (moment, acts) = (self.clock.moment(), self.belief.may_begin());
-        let Some(before) = self.lock.follow_authority(moment, acts) else {
+        let Some(before) = self.builtin.follow(self.belief.may_begin()) else {
             return;
         };
         if before == Authority::Ours {
@@ -436,19 +433,17 @@ impl<'a> ElectorSession<'a> {
                 return Vec::new();
             }
         }
-        let (times, authority) = ((now, self.clock.wall()), self.lock.authority());
-        let decision = match self
-            .step
-            .run(election, times, self.writer.carrier(), authority)
-        {
+        let (wall, authority) = (self.clock.wall(), self.builtin.get());
+        let carrier = self.writer.carrier();
+        let decision = match self.step.run(election, now, wall, carrier, authority) {
             StepResult::Decided(decision) => decision,
             StepResult::Left => {
                 // Every lease is decided again when the authority changes.
                 debug!(lease = %key, action = %Action::Leave, reason = %authority, "decided");
                 if let Authority::Builtin(controller) = authority {
-                    let lease = (key, election.lease());
-                    let failures = &mut self.inputs.failures;
-                    self.events.record_builtin(now, lease, controller, failures);
+                    let (lease, failures) = (election.lease(), &mut self.inputs.failures);
+                    self.events
+                        .record_builtin(now, key, lease, controller, failures);
                 }
                 self.queue.forget(key);
                 return Vec::new();
@@ -461,13 +456,9 @@ impl<'a> ElectorSession<'a> {
         };
         let wake = decision.wake.map(|wake| display(wake.after(now)));
         debug!(lease = %key, action = %decision.action(), reason = %decision.reason, wake, "decided");
-        self.events.record_decision(
-            times,
-            (key, election.lease()),
-            &decision,
-            self.writer.candidate_api(),
-            &mut self.inputs.failures,
-        );
+        let (lease, failures) = (election.lease(), &mut self.inputs.failures);
+        self.events
+            .record_decision(now, wall, key, lease, &decision, failures);
         self.monitor.note_decision(key, &decision.reason);
         self.log_standstill(now, key, &decision);
         if let Some(event) = Event::of_preference(key, &decision.reason) {
@@ -478,9 +469,9 @@ impl<'a> ElectorSession<'a> {
                 .add_after(key.clone(), at.since(now), now.since_epoch());
         }
         // The built-in controller collects as long as it elects.
-        let collects = *self.lock.authority() == Authority::Ours;
-        let known = (&mut self.inputs.view, &mut self.inputs.races);
-        let requests = requests_of(known, key, decision, collects);
+        let collects = *self.builtin.get() == Authority::Ours;
+        let (view, races) = (&mut self.inputs.view, &mut self.inputs.races);
+        let requests = requests_of(view, races, key, decision, collects);
         if requests.is_empty() {
             self.queue.forget(key);
         }
@@ -494,7 +485,7 @@ impl<'a> ElectorSession<'a> {
         let subject = format_args!("standstill of {key}");
         match &decision.reason {
             Reason::StrategyConflict(_) | Reason::NoEligible { .. } => {
-                let text = format!("nobody can be elected for {key}: {}", decision.reason);
+                let text = format!("no leader can be elected for {key}: {}", decision.reason);
                 failures.note_in(now, &group(), &subject.to_string(), &text);
             }
             _ => failures.end(now, subject, None),
@@ -563,24 +554,15 @@ impl<'a> ElectorSession<'a> {
         drop(self.requests.give_up());
         if self.belief.holds() {
             let failures = &mut self.inputs.failures;
-            self.lock
-                .release(&*self.clock, &self.writer, failures)
-                .await;
+            self.builtin.release(failures).await;
         }
         SessionEnd::ShutDown { idle }
     }
 }
 
-async fn elector_lock_input(lock: &mut Option<&mut ElectorLock>) -> ElectorLockInput {
+async fn elector_lock_input(lock: &mut Option<&mut ElectorLock>) -> LockInput {
     match lock {
         Some(lock) => lock.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn sleep_until_holder(clock: &dyn Clock, deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => clock.sleep_until_holder(deadline).await,
         None => std::future::pending().await,
     }
 }

@@ -26,25 +26,25 @@ use elector_protocol::{
 use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
-use crate::view::entry::LeaseEntry;
-use crate::view::known::KnownCandidates;
+use crate::view::candidate_index::CandidateIndex;
+use crate::view::lease_entry::LeaseEntry;
 use crate::view::limits::Usage;
-use crate::view::seen::is_kept;
+use crate::view::observed::{covers, is_kept};
 
+mod candidate_index;
 mod candidates;
-mod entry;
-mod known;
+mod capacity;
+mod lease_entry;
 mod leases;
 mod limits;
-mod lists;
-mod places;
-mod seen;
-mod waiting;
+mod observed;
+mod overflow;
+mod partial_lists;
 
 #[cfg(test)]
 pub(crate) use limits::{LEASE_CANDIDATES, NAMESPACE_CANDIDATES};
-pub(crate) use lists::{CandidateList, LeaseList};
-pub(crate) use seen::{Area, CandidateSeen, LeaseSeen, LeaseVersion, ObjectName, ParsedCandidate};
+pub(crate) use observed::{CandidateSeen, LeaseSeen, LeaseVersion, ObjectName, ParsedCandidate};
+pub(crate) use partial_lists::{CandidateList, LeaseList};
 
 /// The store is older than what was seen of it: it was restored from a backup. Everything known is void (R4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,19 +53,20 @@ pub(crate) struct Restored;
 /// All elections, as one elector saw them.
 #[derive(Debug)]
 pub(crate) struct View {
-    areas: BTreeSet<Area>,
-    /// When each area's leases were last listed completely.
-    leases_listed: BTreeMap<Area, Instant>,
-    candidates_listed: BTreeSet<Area>,
-    /// The newest revision of any lease that was known when the list of an area was asked for.
-    lease_floor: BTreeMap<Area, ResourceVersion>,
+    /// The namespaces that are listed by themselves; `None` is all of them.
+    watched: BTreeSet<Option<Arc<str>>>,
+    /// When the leases of each were last listed completely.
+    leases_listed: BTreeMap<Option<Arc<str>>, Instant>,
+    candidates_listed: BTreeSet<Option<Arc<str>>>,
+    /// The newest revision of any lease that was known when its list was asked for.
+    lease_floor: BTreeMap<Option<Arc<str>>, ResourceVersion>,
     newest_lease: ResourceVersion,
     /// The same for candidates.
-    candidate_floor: BTreeMap<Area, ResourceVersion>,
+    candidate_floor: BTreeMap<Option<Arc<str>>, ResourceVersion>,
     newest_candidate: ResourceVersion,
-    /// Looked up several times for each event, and gone through rarely. Boxed: a map of so many is half empty.
+    /// Looked up several times for each event, and gone through rarely. Boxed: a large map is half empty.
     elections: HashMap<LeaseKey, Box<LeaseEntry>>,
-    known_candidates: KnownCandidates,
+    candidate_index: CandidateIndex,
     /// The spec of the newest candidate, which most others share.
     usual_spec: Option<Arc<Result<CandidateSpec, Rejection>>>,
     dirty: VecDeque<LeaseKey>,
@@ -117,10 +118,10 @@ impl LimitHit {
 // === impl View ===
 
 impl View {
-    /// A view that has seen nothing; it is synced when every area's leases and candidates have been listed.
-    pub(crate) fn new(areas: impl IntoIterator<Item = Area>) -> Self {
+    /// A view that has seen nothing; it is synced when the leases and candidates of each namespace have been listed.
+    pub(crate) fn new(watched: impl IntoIterator<Item = Option<Arc<str>>>) -> Self {
         Self {
-            areas: areas.into_iter().collect(),
+            watched: watched.into_iter().collect(),
             leases_listed: BTreeMap::new(),
             candidates_listed: BTreeSet::new(),
             lease_floor: BTreeMap::new(),
@@ -128,7 +129,7 @@ impl View {
             candidate_floor: BTreeMap::new(),
             newest_candidate: ResourceVersion(0),
             elections: HashMap::new(),
-            known_candidates: KnownCandidates::default(),
+            candidate_index: CandidateIndex::default(),
             usual_spec: None,
             dirty: VecDeque::new(),
             changes: VecDeque::new(),
@@ -138,11 +139,11 @@ impl View {
         }
     }
 
-    /// True if both first lists are complete, in every area. Before that no step may have an effect.
+    /// True if both first lists are complete, in every namespace. Before that no step may have an effect.
     pub(crate) fn is_synced(&self) -> bool {
         let listed =
-            |area| self.leases_listed.contains_key(area) && self.candidates_listed.contains(area);
-        self.areas.iter().all(listed)
+            |of| self.leases_listed.contains_key(of) && self.candidates_listed.contains(of);
+        self.watched.iter().all(listed)
     }
 
     /// A key whose election has something new to judge.
@@ -155,12 +156,12 @@ impl View {
         next
     }
 
-    /// A leadership change that has not been told yet.
+    /// A leadership change that has not been reported yet.
     pub(crate) fn next_change(&mut self) -> Option<LeadershipChange> {
         self.changes.pop_front()
     }
 
-    /// A limit that was hit, and has not been told yet.
+    /// A limit that was hit, and has not been reported yet.
     pub(crate) fn next_limit_hit(&mut self) -> Option<LimitHit> {
         self.limits_hit.pop_front()
     }
@@ -230,7 +231,7 @@ impl View {
         self.panics.push((key.clone(), panic_text(&*panic)));
         self.elections
             .insert(key.clone(), Box::new(LeaseEntry::new(None)));
-        for known in self.known_candidates.remove_of(key) {
+        for known in self.candidate_index.remove_of(key) {
             self.usage.remove(&key.namespace, known.bytes);
         }
     }
@@ -248,7 +249,7 @@ impl View {
         let covering = self
             .leases_listed
             .iter()
-            .filter(|(area, _)| area.covers(namespace));
+            .filter(|(watched, _)| covers(watched, namespace));
         covering.map(|(_, at)| *at).max()
     }
 }

@@ -35,7 +35,7 @@ async fn restored(outer: Arc<Testbed>) -> Result<()> {
     let led = play(&testbed, &outer).await;
     led.with_context(|| testbed.journal().text())?;
     ensure!(elector.ended()?.is_none(), "the elector has ended");
-    let notices = "the store went back to an older version";
+    let notices = "the store was restored to an older version";
     elector.writes(&[notices], PROMPTLY).await.map(drop)
 }
 

@@ -142,7 +142,7 @@ fn kubectl_is_answered_as_the_transcript_says() {
     assert_eq!(dev.end(), Some(0));
     assert!(!kubeconfig.exists());
     // The candidate that the transcript made has no renewTime.
-    let complaint = "nobody can be elected for play/web: no eligible candidate: web-0: spec.renewTime is missing, so \
+    let complaint = "no leader can be elected for play/web: no eligible candidate: web-0: spec.renewTime is missing, so \
                      it never answered";
     let stderr = dev.stderr();
     assert!(stderr.contains(complaint), "{stderr}");

@@ -31,7 +31,7 @@ fn server() -> TestServer {
             "Warning",
             "b leads in term 2: a has not renewed for 15s",
         ),
-        (1210, "Released", "Normal", "nobody leads: b released it"),
+        (1210, "Released", "Normal", "no leader: b released it"),
     ];
     for (number, (seconds, reason, severity, note)) in told.into_iter().enumerate() {
         event(
@@ -85,7 +85,7 @@ fn each_event_is_a_line_and_the_end_says_how_far_back_they_reach() {
             "50m Elected a 1 a leads in term 1: a is the only candidate",
             "40m PreferenceHeldBack <none> <none> until then a is not asked",
             "30m Expired b 2 b leads in term 2: a has not renewed for 15s",
-            "20m Released <none> <none> nobody leads: b released it",
+            "20m Released <none> <none> no leader: b released it",
             "10m Lease c 3 leads by what its Lease says (acquireTime); no Event tells why",
         ]
     );

@@ -1,78 +1,62 @@
-//! The authority while the built-in controller comes, stays, crashes, is overwritten.
+//! The authority while the built-in controller comes, stays, crashes, is overwritten. The hold of the lock is decided by
+//! `protocol::holder`, and stands here as a word of its own.
 
-use std::sync::Arc;
-
-use elector_protocol::holder::{
-    Acquisition, Displaced, Effect, Holder, HolderConfig, HolderMode, LeaseEvent, LeaseOutcome,
-    WriteKind,
-};
-use elector_protocol::{CandidateTiming, Moment, Term, Timestamp, Uid};
+use elector_protocol::{Term, Timestamp, Uid};
 
 use super::*;
 
-mod gap;
-mod past;
-
 const LONGEST: Duration = Duration::from_secs(15);
+const APISERVER: &str = "node-1_4f0c7f1e-0000-0000-0000-000000000000";
+const ME: &str = "elector_b_2";
+const OTHER: &str = "elector_a_1";
 
 /// A lock in a store, and an elector that watches it and perhaps holds it.
 struct WatchedLock {
     builtin: BuiltinLock,
-    holder: Option<Holder>,
+    holds: bool,
     lock: Option<LeaseSnapshot>,
     version: u64,
-    now: Duration,
+    now: Instant,
 }
 
 impl WatchedLock {
     fn respecting() -> Self {
-        Self::with(BuiltinLock::respected(LONGEST), None)
+        Self::of(BuiltinLock::respected(LONGEST))
     }
 
-    fn replacing(me: &str) -> Self {
-        let identity = Identity::new(me).unwrap();
-        let config = HolderConfig {
-            identity: identity.clone(),
-            timing: CandidateTiming::default(),
-            mode: HolderMode::Plain(Acquisition {
-                absent_lease_grace: Some(Duration::ZERO),
-                displaced: Displaced::AllButElectors,
-                ..Acquisition::plain()
-            }),
-        };
-        let holder = Holder::new(Arc::new(config));
-        Self::with(BuiltinLock::replaced(identity, LONGEST), Some(holder))
+    fn replacing() -> Self {
+        Self::of(BuiltinLock::replaced(id(ME), LONGEST))
     }
 
-    fn with(builtin: BuiltinLock, holder: Option<Holder>) -> Self {
+    fn of(builtin: BuiltinLock) -> Self {
         Self {
             builtin,
-            holder,
+            holds: false,
             lock: None,
             version: 10,
-            now: Duration::from_secs(100),
+            now: Instant::from_epoch(Duration::from_secs(100)),
         }
     }
 
-    fn now(&self) -> Instant {
-        Instant::from_epoch(self.now)
-    }
-
-    fn wall(&self) -> Timestamp {
-        Timestamp::from_micros(i64::try_from(self.now.as_micros()).unwrap()).unwrap()
+    /// One that respects the lock of another elector, after the built-in controller has certainly stopped.
+    fn quiet() -> Self {
+        let mut lock = Self::respecting();
+        lock.held_by(OTHER);
+        lock.pass(15_000);
+        lock.held_by(OTHER);
+        assert_eq!(lock.authority(), Authority::Ours);
+        lock
     }
 
     fn pass(&mut self, millis: u64) {
-        self.now += Duration::from_millis(millis);
+        self.now = self.now.after(Duration::from_millis(millis));
     }
 
     fn authority(&self) -> Authority {
-        let believes = |holder: &Holder| holder.believes(self.now());
-        let holds = self.holder.as_ref().is_some_and(believes);
-        self.builtin.authority(self.now(), holds)
+        self.builtin.authority(self.now, self.holds)
     }
 
-    fn store(&mut self, record: LeaseRecord) -> LeaseSnapshot {
+    fn show(&mut self, record: LeaseRecord, source: NewsSource) {
         self.version += 1;
         let snapshot = LeaseSnapshot {
             uid: Uid::new("lock"),
@@ -81,162 +65,94 @@ impl WatchedLock {
             word: elector_protocol::OperatorWord::default(),
         };
         self.lock = Some(snapshot.clone());
-        snapshot
+        self.builtin.handle_lock(self.now, snapshot, source);
     }
 
-    /// The watch or a list shows a revision.
-    fn shows(&mut self, snapshot: LeaseSnapshot, source: NewsSource) {
-        self.builtin
-            .handle_lock(self.now(), snapshot.clone(), source);
-        let now = Moment::same(self.now());
-        if let Some(holder) = &mut self.holder {
-            holder.handle_event(now, LeaseEvent::Seen(snapshot, source));
-        }
-    }
-
-    /// Another process writes the lock, and the watch shows it.
     fn held_by(&mut self, holder: &str) {
-        let record = LeaseRecord {
-            holder: Identity::new(holder),
-            duration_seconds: Some(15),
-            renew_time: Some(self.wall()),
-            term: Term(3),
-            ..LeaseRecord::default()
-        };
-        let snapshot = self.store(record);
-        self.shows(snapshot, NewsSource::Watch);
+        self.show(record(holder, Some(15), self.now, 3), NewsSource::Watch);
     }
 
-    /// The first list, without a lock.
-    fn listed_empty(&mut self) {
-        self.builtin.handle_gone(self.now(), None);
-        let now = Moment::same(self.now());
-        if let Some(holder) = &mut self.holder {
-            holder.handle_event(now, LeaseEvent::Absent(ResourceVersion(self.version)));
-        }
-    }
-
-    /// The request that is due, and when to look again.
-    fn step(&mut self) -> (Option<Effect>, Option<Instant>) {
-        let (now, wall) = (Moment::same(self.now()), self.wall());
-        let Some(holder) = &mut self.holder else {
-            return (None, None);
-        };
-        loop {
-            let decision = holder.step(now, wall);
-            let mut request = None;
-            let mut stopped = false;
-            for effect in decision.effects {
-                match effect {
-                    Effect::Stop(_) => {
-                        holder.handle_work_stopped(now);
-                        stopped = true;
-                    }
-                    Effect::Start { .. } | Effect::Ended(_) => {}
-                    effect => request = Some(effect),
-                }
-            }
-            if !stopped {
-                return (request, decision.wake_at);
-            }
-        }
-    }
-
-    /// Performs the write that is due, and says what it was.
-    fn perform(&mut self) -> Option<&'static str> {
-        let (record, what) = match self.step().0? {
-            Effect::Create(record) => (record, "create"),
-            Effect::Write { kind, write } => {
-                let judged = self.lock.as_ref().unwrap();
-                assert_eq!((&write.uid, write.version), (&judged.uid, judged.version));
-                let renewal = kind == WriteKind::Renew;
-                (write.record, if renewal { "renew" } else { "take" })
-            }
-            Effect::Read => {
-                let (now, reply) = (Moment::same(self.now()), self.lock.clone());
-                if let Some(holder) = &mut self.holder {
-                    holder.handle_read(now, Ok(reply));
-                }
-                return self.perform();
-            }
-            other => panic!("{other:?}"),
-        };
-        let snapshot = self.store(record);
-        let (at, now) = (self.now(), Moment::same(self.now()));
+    fn gone(&mut self, version: Option<u64>) {
         self.builtin
-            .handle_lock(at, snapshot.clone(), NewsSource::OwnWrite);
-        if let Some(holder) = &mut self.holder {
-            holder.handle_outcome(now, LeaseOutcome::Done(snapshot.clone()));
-        }
-        self.shows(snapshot, NewsSource::Watch);
-        if what != "create" {
-            // A term that was taken begins.
-            assert_eq!(self.step().0, None);
-        }
-        Some(what)
+            .handle_gone(self.now, version.map(ResourceVersion));
     }
 
-    /// When there is something to do next.
-    fn wake_at(&mut self) -> Instant {
-        let (request, wake) = self.step();
-        assert_eq!(request, None, "it is due now");
-        let wakes = [wake, self.builtin.wake_at(self.now())];
-        wakes.into_iter().flatten().min().unwrap()
+    /// This elector overwrites the newest revision, and believes that it holds the lock.
+    fn take(&mut self, source: NewsSource) {
+        let judged = self.lock.as_ref().unwrap().version;
+        let taken = LeaseRecord {
+            token: Some(Token(judged)),
+            ..record(ME, Some(15), self.now, 4)
+        };
+        self.show(taken, source);
+        self.holds = true;
     }
 
-    /// Keeps the lock renewed for so long, and says when the authority was first ours.
-    fn renew_for(&mut self, seconds: u64) -> Option<Duration> {
-        let (start, end) = (self.now, self.now + Duration::from_secs(seconds));
-        let mut ours = None;
-        while self.now < end {
-            self.perform();
-            if self.authority() == Authority::Ours {
-                ours.get_or_insert(self.now - start);
-            }
-            let wake = self.wake_at().since_epoch();
-            assert!(wake > self.now);
-            self.now = wake.min(end);
+    /// The seconds until this elector decides, if nothing more is seen.
+    fn decides_after(&mut self) -> Option<u64> {
+        let start = self.now;
+        while self.authority() != Authority::Ours {
+            self.now = self.builtin.wake_at(self.now)?;
         }
-        ours
+        Some(self.now.since(start).as_secs())
     }
 }
 
-const APISERVER: &str = "node-1_4f0c7f1e-0000-0000-0000-000000000000";
+fn id(name: &str) -> Identity {
+    Identity::new(name).unwrap()
+}
+
+fn record(holder: &str, seconds: Option<i32>, renewed: Instant, term: i32) -> LeaseRecord {
+    let micros = i64::try_from(renewed.since_epoch().as_micros()).unwrap();
+    LeaseRecord {
+        holder: Identity::new(holder),
+        duration_seconds: seconds,
+        renew_time: Timestamp::from_micros(micros),
+        term: Term(term),
+        ..LeaseRecord::default()
+    }
+}
 
 fn builtin() -> Authority {
-    Authority::Builtin(Identity::new(APISERVER).unwrap())
+    Authority::Builtin(id(APISERVER))
 }
 
 #[test]
 fn no_elector_decides_before_the_lock_was_listed() {
-    assert_eq!(WatchedLock::respecting().authority(), Authority::Unknown);
-    let mut lock = WatchedLock::replacing("elector_a_1");
-    assert_eq!(lock.authority(), Authority::Unknown);
-    assert_eq!(lock.perform(), None);
+    for (mut lock, listed) in [
+        (WatchedLock::respecting(), Authority::Ours),
+        (WatchedLock::replacing(), Authority::Standby),
+    ] {
+        assert_eq!(lock.authority(), Authority::Unknown);
+        // Without the gate there is no lock.
+        lock.gone(None);
+        assert_eq!(lock.authority(), listed);
+    }
 }
 
 #[test]
-fn without_the_gate_there_is_no_lock_and_nothing_to_wait_for() {
-    let mut lock = WatchedLock::respecting();
-    lock.listed_empty();
+fn a_lock_that_is_missing_is_made_and_taken_without_a_wait() {
+    let mut lock = WatchedLock::replacing();
+    lock.gone(None);
+    lock.show(LeaseRecord::born(None), NewsSource::OwnWrite);
+    assert_eq!(lock.authority(), Authority::Standby);
+    lock.take(NewsSource::OwnWrite);
     assert_eq!(lock.authority(), Authority::Ours);
-    assert_eq!(lock.perform(), None);
+    // The record names us still, and the belief is over.
+    lock.holds = false;
+    assert_eq!(lock.authority(), Authority::Standby);
 }
 
 #[test]
 fn a_fresh_lock_is_respected_until_it_expires_by_our_own_stop_watch() {
     let mut lock = WatchedLock::respecting();
     lock.held_by(APISERVER);
-    assert_eq!(lock.authority(), builtin());
     lock.pass(14_000);
-    assert_eq!(lock.authority(), builtin());
     lock.held_by(APISERVER);
     lock.pass(14_999);
     assert_eq!(lock.authority(), builtin());
-    assert_eq!(
-        lock.builtin.wake_at(lock.now()).unwrap().since(lock.now()),
-        Duration::from_millis(1)
-    );
+    let wake = lock.now.after(Duration::from_millis(1));
+    assert_eq!(lock.builtin.wake_at(lock.now), Some(wake));
     lock.pass(1);
     assert_eq!(lock.authority(), Authority::Ours);
     // It comes back.
@@ -250,15 +166,13 @@ fn a_released_or_deleted_lock_is_waited_for_as_if_it_had_expired() {
         let mut lock = WatchedLock::respecting();
         lock.held_by(APISERVER);
         lock.pass(2000);
+        lock.gone(Some(1));
+        assert_eq!(lock.authority(), builtin(), "a deletion of long ago");
         if deleted {
-            lock.builtin
-                .handle_gone(lock.now(), Some(ResourceVersion(99)));
+            lock.gone(Some(99));
         } else {
-            let released = lock.lock.clone().unwrap().record.released(lock.wall());
-            let snapshot = lock.store(released);
-            lock.shows(snapshot, NewsSource::Watch);
+            lock.show(record("", Some(1), lock.now, 3), NewsSource::Watch);
         }
-        assert_eq!(lock.authority(), Authority::Standby);
         lock.pass(12_999);
         assert_eq!(lock.authority(), Authority::Standby);
         lock.pass(1);
@@ -266,127 +180,134 @@ fn a_released_or_deleted_lock_is_waited_for_as_if_it_had_expired() {
     }
 }
 
+/// A record that is overwritten is waited out for its whole duration; without one, for the longest in use.
 #[test]
-fn a_late_deletion_event_does_not_hide_a_newer_lock() {
-    let mut lock = WatchedLock::respecting();
+fn the_built_in_controller_is_waited_out_whether_it_is_replaced_or_respected() {
+    for (seconds, waited) in [
+        (Some(15), 15),
+        (None, 15),
+        (Some(0), 15),
+        (Some(40), 40),
+        (Some(2), 2),
+    ] {
+        for mut lock in [WatchedLock::respecting(), WatchedLock::replacing()] {
+            lock.show(record(APISERVER, seconds, lock.now, 3), NewsSource::Watch);
+            assert_eq!(lock.authority(), builtin(), "{seconds:?}");
+            if matches!(lock.builtin.mode, LockMode::Replace(_)) {
+                lock.pass(1000);
+                lock.take(NewsSource::OwnWrite);
+                assert_eq!(lock.authority(), Authority::Standby);
+            }
+            assert_eq!(lock.decides_after(), Some(waited), "{seconds:?}");
+            lock.held_by(APISERVER);
+            assert_eq!(lock.authority(), builtin(), "lost");
+        }
+    }
+}
+
+/// The holder that another elector replaced is not known, nor when: it may have been a moment ago. The replaced one
+/// stops within the duration of its own record, and no record is longer than the longest in use.
+#[test]
+fn a_lock_that_another_elector_has_at_first_sight_is_waited_for_as_long_as_any_may_be_in_use() {
+    for (seconds, waited) in [
+        (Some(2), 15),
+        (Some(15), 15),
+        (Some(60), 60),
+        (None, 15),
+        (Some(0), 15),
+    ] {
+        let mut lock = WatchedLock::respecting();
+        lock.show(record(OTHER, seconds, lock.now, 3), NewsSource::Watch);
+        assert_eq!(lock.decides_after(), Some(waited), "{seconds:?}");
+    }
+}
+
+/// Another elector keeps the built-in controller quiet for as long as its record is fresh, and no longer.
+#[test]
+fn beside_an_elector_that_keeps_the_lock_others_decide_too() {
+    assert_eq!(WatchedLock::quiet().authority(), Authority::Ours);
+    let mut lock = WatchedLock::replacing();
+    lock.held_by(OTHER);
+    for _ in 0..5 {
+        lock.pass(3_000);
+        lock.held_by(OTHER);
+    }
+    assert_eq!(lock.authority(), Authority::Ours, "any number may (R17)");
+    lock.pass(5_000);
+    lock.take(NewsSource::OwnWrite);
+    assert_eq!(lock.authority(), Authority::Ours, "it has been quiet");
+    lock.held_by(OTHER);
+    lock.holds = false;
+    lock.pass(15_000);
+    assert_eq!(lock.authority(), Authority::Standby);
+}
+
+/// A watch that lags brings the built-in controller's record after we have replaced it.
+#[test]
+fn an_event_from_before_our_write_brings_no_holder_back() {
+    let mut lock = WatchedLock::replacing();
     lock.held_by(APISERVER);
+    let before = lock.lock.clone().unwrap();
+    lock.take(NewsSource::OwnWrite);
     lock.builtin
-        .handle_gone(lock.now(), Some(ResourceVersion(1)));
-    assert_eq!(lock.authority(), builtin());
-}
-
-#[test]
-fn a_live_lock_is_overwritten_and_held_for_its_whole_duration_before_anything_is_decided() {
-    let mut lock = WatchedLock::replacing("elector_a_1");
-    lock.held_by(APISERVER);
-    lock.pass(1000);
-    assert_eq!(lock.perform(), Some("take"));
-    let record = lock.lock.clone().unwrap().record;
-    assert_eq!((record.duration_seconds, record.term), (Some(15), Term(4)));
+        .handle_lock(lock.now, before, NewsSource::Watch);
     assert_eq!(lock.authority(), Authority::Standby);
-    assert_eq!(lock.renew_for(40), Some(Duration::from_secs(15)));
-    assert_eq!(lock.authority(), Authority::Ours);
+    assert_eq!(lock.builtin.version(), Some(ResourceVersion(lock.version)));
 }
 
+/// The stop-watch belongs to the record and its uid (R4): a label prolongs nothing, and a new lock is a new one.
 #[test]
-fn without_the_gate_the_lock_is_created_unheld_then_taken() {
-    let mut lock = WatchedLock::replacing("elector_a_1");
-    lock.listed_empty();
-    assert_eq!(lock.authority(), Authority::Standby);
-    assert_eq!(lock.perform(), Some("create"));
-    assert_eq!(lock.lock.as_ref().unwrap().record.holder, None);
-    assert_eq!(lock.perform(), Some("take"));
-    assert_eq!(lock.authority(), Authority::Ours);
-    assert_eq!(lock.perform(), None);
-    lock.pass(3334);
-    assert_eq!(lock.perform(), Some("renew"));
-}
-
-/// The authority ends with the belief, although the record still names us.
-#[test]
-fn a_lock_that_cannot_be_renewed_gives_no_authority_after_its_deadline() {
-    let mut lock = WatchedLock::replacing("elector_a_1");
-    lock.listed_empty();
-    lock.perform();
-    lock.perform();
-    lock.pass(9_999);
-    assert_eq!(lock.authority(), Authority::Ours);
-    lock.pass(1);
-    assert_eq!(lock.authority(), Authority::Standby);
-}
-
-#[test]
-fn losing_the_lock_stops_decisions_at_once_and_it_is_taken_again() {
-    let mut lock = WatchedLock::replacing("elector_a_1");
-    lock.listed_empty();
-    lock.perform();
-    lock.perform();
-    assert_eq!(lock.authority(), Authority::Ours);
-    lock.held_by(APISERVER);
-    assert_eq!(lock.authority(), builtin());
-    assert_eq!(lock.perform(), Some("take"));
-    assert_eq!(lock.renew_for(30), Some(Duration::from_secs(15)));
-}
-
-#[test]
-fn electors_do_not_fight_for_the_lock_and_the_second_takes_over_when_the_first_dies() {
-    let mut lock = WatchedLock::replacing("elector_b_2");
-    lock.held_by("elector_a_1");
-    assert_eq!(lock.perform(), None);
-    assert_eq!(
-        lock.authority(),
-        Authority::Standby,
-        "whom the other replaced, and when, is not known"
-    );
-    // One in three renewals is late.
-    for pause in [3334, 3334, 4999, 3334] {
-        lock.pass(pause);
-        assert_eq!(lock.perform(), None);
-        lock.held_by("elector_a_1");
+fn the_stop_watch_of_a_lock_is_that_of_its_record() {
+    for (uid, waited) in [("lock", 5), ("another lock", 15)] {
+        let mut lock = WatchedLock::respecting();
+        lock.held_by(APISERVER);
+        lock.pass(10_000);
+        let mut again = lock.lock.clone().unwrap();
+        (again.uid, again.version) = (Uid::new(uid), ResourceVersion(99));
+        lock.builtin.handle_lock(lock.now, again, NewsSource::Watch);
+        assert_eq!(lock.decides_after(), Some(waited), "{uid}");
     }
-    assert_eq!(lock.authority(), Authority::Ours, "both may decide (R17)");
-    lock.pass(4999);
-    assert_eq!(lock.perform(), None);
-    let due = lock.now + Duration::from_millis(1);
-    assert_eq!(lock.wake_at(), Instant::from_epoch(due));
-    lock.pass(1);
-    assert_eq!(lock.perform(), Some("take"));
-    assert_eq!(
-        lock.authority(),
-        Authority::Ours,
-        "the built-in one has been quiet all along"
-    );
 }
 
-/// The built-in controller takes the lock when it has seen it unchanged for 15 s. It saw the last renewal when it was
-/// written, an elector that starts afterwards only later.
+/// A gap of the watch may hide a term of the built-in controller between two of electors.
 #[test]
-fn an_elector_that_starts_after_a_crash_takes_the_lock_before_the_builtin_controller_can() {
-    let mut lock = WatchedLock::replacing("elector_b_2");
-    let renewed = lock.now;
-    lock.pass(9_900);
-    lock.held_by("elector_a_1");
-    assert_eq!(lock.perform(), None, "it may be alive");
-    let seen = lock.now;
-    while lock.perform().is_none() {
-        lock.now = lock.wake_at().since_epoch();
+fn a_lock_after_a_gap_may_have_followed_the_built_in_controllers() {
+    for (holder, term, hidden) in [(OTHER, 3, false), (OTHER, 4, true), (ME, 4, true)] {
+        let mut lock = WatchedLock::quiet();
+        lock.pass(3_000);
+        let listed = record(holder, Some(15), lock.now, term);
+        lock.show(listed, NewsSource::List);
+        let waited = if hidden { 15 } else { 0 };
+        assert_eq!(lock.decides_after(), Some(waited), "{holder} {term}");
     }
-    let taken = lock.now - renewed;
-    assert!(taken < Duration::from_secs(15), "taken after {taken:?}");
-    // The holder before that one is as unknown as ever.
-    let waited = lock.now - seen;
-    let ours = lock.renew_for(30).map(|after| waited + after);
-    assert_eq!(ours, Some(Duration::from_secs(15)));
+    let mut lock = WatchedLock::respecting();
+    lock.gone(None);
+    assert_eq!(lock.authority(), Authority::Ours);
+    lock.show(record(OTHER, Some(15), lock.now, 1), NewsSource::List);
+    assert_eq!(lock.authority(), Authority::Standby, "it appeared in a gap");
+}
+
+/// Compare-and-swap proves that nothing came between what we knew and what we wrote.
+#[test]
+fn a_write_of_our_own_that_a_list_shows_hides_nothing() {
+    let mut lock = WatchedLock::replacing();
+    lock.held_by(OTHER);
+    lock.pass(15_000);
+    lock.held_by(OTHER);
+    lock.pass(5_000);
+    // The reply is lost.
+    lock.take(NewsSource::List);
+    assert_eq!(lock.authority(), Authority::Ours);
 }
 
 #[test]
-fn api_servers_are_told_from_electors_by_name() {
-    let stranger = |text: &str| is_builtin(&Identity::new(text).unwrap());
-    assert!(stranger(APISERVER));
-    assert!(
-        stranger("elector_4f0c7f1e-0000-0000-0000-000000000000"),
-        "a host named elector"
-    );
-    assert!(stranger("elector"));
+fn api_servers_are_distinguished_from_electors_by_name() {
+    for name in [
+        APISERVER,
+        "elector_4f0c7f1e-0000-0000-0000-000000000000",
+        "elector",
+    ] {
+        assert!(is_builtin(&id(name)), "{name}");
+    }
     assert!(!is_builtin(&Identity::of_elector("pod-1", 7)));
 }

@@ -22,7 +22,7 @@ pub(crate) struct LeaseTracker {
     metrics: Metrics,
     /// The duration of a record that names none.
     longest: Duration,
-    /// Boxed: a map of so many is half empty.
+    /// Boxed: a large map is half empty.
     leases: HashMap<LeaseKey, Box<MeasuredLease>>,
     /// When to look whether a term has expired; one time for each lease that is led.
     checks: BTreeSet<(Instant, LeaseKey)>,
@@ -343,6 +343,53 @@ impl Obstacle {
             Self::HolderCannotYield => "holder_cannot_yield",
             Self::HeldBack => "held_back",
             Self::Frozen => "frozen",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::elector::HoldBackCause;
+    use elector_protocol::{Identity, StrategyName};
+
+    use super::*;
+
+    #[test]
+    fn a_reason_without_the_best_leader_is_an_obstacle() {
+        let id = |name: &str| Identity::new(name).unwrap();
+        let (holder, better) = (id("a"), id("b"));
+        let remaining = Duration::from_secs(60);
+        let foreign = StrategyName::parse("example.com/mine").unwrap();
+        for (reason, obstacle) in [
+            (Reason::ForeignStrategy(foreign), Some("foreign_strategy")),
+            (Reason::NoAck(vec![id("a")]), Some("no_ack")),
+            (
+                Reason::HolderCannotYield {
+                    holder: holder.clone(),
+                    better: better.clone(),
+                },
+                Some("holder_cannot_yield"),
+            ),
+            (
+                Reason::HeldBack {
+                    holder: holder.clone(),
+                    better: better.clone(),
+                    because: HoldBackCause::NewSinceFailure,
+                    remaining,
+                },
+                Some("held_back"),
+            ),
+            (
+                Reason::Frozen {
+                    holder: holder.clone(),
+                    better,
+                    remaining,
+                },
+                Some("frozen"),
+            ),
+            (Reason::HolderIsBest(holder), None),
+        ] {
+            assert_eq!(Obstacle::of(&reason).map(Obstacle::as_str), obstacle);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The namespaces that are told apart: the first that are met, and those for good, so that a counter goes on.
+/// The namespaces that have a label of their own: the first that are met, and those for good, so that a counter goes on.
 pub(super) struct NamespaceLabels {
     named: BTreeSet<Arc<str>>,
     limit: usize,

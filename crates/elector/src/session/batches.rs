@@ -65,7 +65,7 @@ enum Race {
 // === impl RequestBatches ===
 
 impl RequestBatches {
-    /// None, and room for those of so many leases.
+    /// None, and room for those of `limit` leases.
     pub(crate) const fn new(limit: NonZeroUsize) -> Self {
         Self {
             batches: BTreeMap::new(),
@@ -85,7 +85,7 @@ impl RequestBatches {
         self.newest.len() >= self.limit.get()
     }
 
-    /// Begins the newest batch of a lease: a write, where there is one, and so many others.
+    /// Begins the newest batch of a lease: a write, where there is one, and `others` more.
     pub(crate) fn begin(
         &mut self,
         lease: LeaseKey,
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(batches.overtake(), Some(key()));
     }
 
-    /// Loses so many races of a lease, and says how many batches are overtaken by then.
+    /// Loses this number of races of a lease, and says how many batches are overtaken by then.
     fn lose(batches: &mut RequestBatches, lease: &LeaseKey, races: usize) -> usize {
         let lose = |_: &usize| {
             if !batches.newest.contains_key(lease) {

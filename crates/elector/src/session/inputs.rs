@@ -1,5 +1,7 @@
 //! The inputs: watch events and responses, taken into the view.
 
+use std::sync::Arc;
+
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{Identity, Instant, LeaseKey};
 use elector_runtime::{FailureLog, RequestError, WatchEvent, WriteOutcome};
@@ -7,15 +9,14 @@ use tracing::{debug, error, info};
 
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{Config, NODE_LEASE_NAMESPACE, SYSTEM_NAMESPACE};
-use crate::elector_lock::ElectorLockInput;
+use crate::lock_driver::LockInput;
 use crate::session::batches::RequestBatch;
 use crate::session::line_budget::LineBudget;
-use crate::session::lock::LockInput;
 use crate::session::races::WriteRaces;
 use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
 use crate::view::{
-    Area, CandidateList, CandidateSeen, LeaseList, LeaseSeen, LeaseVersion, ObjectName,
-    ParsedCandidate, Restored, View,
+    CandidateList, CandidateSeen, LeaseList, LeaseSeen, LeaseVersion, ObjectName, ParsedCandidate,
+    Restored, View,
 };
 
 /// One thing that the loop of a session waits for.
@@ -23,8 +24,8 @@ pub(crate) enum ElectorInput {
     Response(RequestBatch, RequestProgress),
     LeaseEvent(WatchEvent<Lease, LeaseList>),
     CandidateEvent(WatchEvent<LeaseCandidate, CandidateList>),
-    Lock(LockInput),
-    ElectorLock(ElectorLockInput),
+    BuiltinLock(LockInput),
+    ElectorLock(LockInput),
     /// LeaseCandidates are to be used from this API from now on.
     ApiMoved(CandidateApi),
     ShutDown,
@@ -57,9 +58,9 @@ enum RequestKind {
 // === impl InputHandler ===
 
 impl InputHandler {
-    pub(crate) fn new(config: &Config, areas: Vec<Area>) -> Self {
+    pub(crate) fn new(config: &Config, watched: Vec<Option<Arc<str>>>) -> Self {
         Self {
-            view: View::new(areas),
+            view: View::new(watched),
             failures: FailureLog::default(),
             lines: LineBudget::new(),
             races: WriteRaces::default(),
@@ -74,7 +75,7 @@ impl InputHandler {
         event: WatchEvent<Lease, LeaseList>,
     ) -> Result<(), Restored> {
         match event {
-            WatchEvent::Gap { namespace } => self.view.handle_lease_gap(&Area::of(namespace)),
+            WatchEvent::Gap { namespace } => self.view.handle_lease_gap(&namespace),
             WatchEvent::Rewound { .. } => return Err(Restored),
             WatchEvent::Listed {
                 namespace, items, ..
@@ -83,7 +84,7 @@ impl InputHandler {
                 let ours = ours
                     .filter(|seen| self.serves(&seen.key.namespace))
                     .collect();
-                self.view.handle_leases(now, &Area::of(namespace), ours)?;
+                self.view.handle_leases(now, &namespace, ours)?;
             }
             WatchEvent::Synced => self.log_recovery(now, "leases"),
             WatchEvent::Applied(lease) => {
@@ -109,7 +110,7 @@ impl InputHandler {
         event: WatchEvent<LeaseCandidate, CandidateList>,
     ) -> Result<(), Restored> {
         match event {
-            WatchEvent::Gap { namespace } => self.view.handle_candidate_gap(&Area::of(namespace)),
+            WatchEvent::Gap { namespace } => self.view.handle_candidate_gap(&namespace),
             WatchEvent::Rewound { .. } => return Err(Restored),
             WatchEvent::Listed {
                 namespace, items, ..
@@ -118,8 +119,7 @@ impl InputHandler {
                     .into_candidates()
                     .filter_map(|parsed| self.admit(now, parsed))
                     .collect();
-                self.view
-                    .handle_candidates(now, &Area::of(namespace), items);
+                self.view.handle_candidates(now, &namespace, items);
             }
             WatchEvent::Synced => self.log_recovery(now, "candidates"),
             WatchEvent::Applied(candidate) => {
@@ -423,9 +423,9 @@ mod tests {
             ResourceVersion(7),
         );
         for (overtaken, next) in [(true, RaceStep::Judge), (false, RaceStep::Read(newest))] {
-            let mut inputs = InputHandler::new(&Config::default(), vec![Area::Everywhere]);
+            let mut inputs = InputHandler::new(&Config::default(), vec![None]);
             let born = LeaseRecord::born(None);
-            inputs.races.note_sent(&key, (newest, true), &born);
+            inputs.races.note_sent(&key, newest, true, &born);
             let response = ElectionResponse::Wrote {
                 outcome: WriteOutcome::Conflict,
                 read: Some(Box::new(LeaseRead {

@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use elector_protocol::elector::Reason;
 use elector_protocol::{Identity, Instant, LeaseKey, Timestamp};
 use elector_runtime::{LeaseResponse, RequestError, WatchEvent, WriteOutcomeKind, Writer};
 
-use crate::config::Config;
-use crate::elector_lock::ElectorLockInput;
 use crate::health::Health;
+use crate::lock_driver::LockInput;
 use crate::metrics::{AckTimer, LeaseTracker, Metrics, Obstacle};
 use crate::session::inputs::ElectorInput;
-use crate::session::lock::LockInput;
 use crate::session::requests::{ElectionRequest, ElectionResponse, RequestProgress};
 use crate::view::{LimitHit, View};
 
@@ -39,15 +38,19 @@ const CANDIDATES: &str = "leasecandidates";
 // === impl SessionMonitor ===
 
 impl SessionMonitor {
-    /// Those of a session that begins: LeaseCandidates have been found, and nothing is listed yet.
-    pub(crate) fn new(health: Option<Health>, metrics: Option<&Metrics>, config: &Config) -> Self {
+    /// Those of a session that begins: LeaseCandidates have been found, and nothing is listed yet. `longest` is the longest
+    /// lease duration in use.
+    pub(crate) fn new(
+        health: Option<Health>,
+        metrics: Option<&Metrics>,
+        longest: Duration,
+    ) -> Self {
         if let Some(health) = &health {
             let mut readiness = health.readiness();
             readiness.discovered = true;
             readiness.leases_synced = false;
             readiness.candidates_synced = false;
         }
-        let longest = config.timing.max_lease_duration;
         let meter = metrics.map(|metrics| SessionMeter {
             metrics: metrics.clone(),
             leases: LeaseTracker::new(metrics.clone(), longest),
@@ -220,12 +223,10 @@ fn error_of(input: &ElectorInput) -> Option<&RequestError> {
     match input {
         ElectorInput::LeaseEvent(WatchEvent::Failed(error))
         | ElectorInput::CandidateEvent(WatchEvent::Failed(error))
-        | ElectorInput::Lock(LockInput::Event(WatchEvent::Failed(error)))
-        | ElectorInput::ElectorLock(ElectorLockInput::Event(WatchEvent::Failed(error))) => {
-            Some(error)
-        }
-        ElectorInput::Lock(LockInput::Response(response))
-        | ElectorInput::ElectorLock(ElectorLockInput::Response(response)) => match response {
+        | ElectorInput::BuiltinLock(LockInput::Event(WatchEvent::Failed(error)))
+        | ElectorInput::ElectorLock(LockInput::Event(WatchEvent::Failed(error))) => Some(error),
+        ElectorInput::BuiltinLock(LockInput::Response(response))
+        | ElectorInput::ElectorLock(LockInput::Response(response)) => match response {
             LeaseResponse::Read(Err(error)) => Some(error),
             LeaseResponse::Wrote(outcome) => outcome.error(),
             LeaseResponse::Read(Ok(_)) => None,

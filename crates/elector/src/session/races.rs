@@ -45,7 +45,8 @@ impl WriteRaces {
     pub(crate) fn note_sent(
         &mut self,
         key: &LeaseKey,
-        (version, held): (ResourceVersion, bool),
+        version: ResourceVersion,
+        held: bool,
         record: &LeaseRecord,
     ) -> bool {
         let wanted = LeaseRecord {
@@ -151,8 +152,8 @@ mod tests {
     /// A write to revision 7 that has lost its race.
     fn lost(held: bool) -> WriteRaces {
         let mut races = WriteRaces::default();
-        let judged = (ResourceVersion(7), held);
-        assert!(!races.note_sent(&key(), judged, &LeaseRecord::born(None)));
+        let born = LeaseRecord::born(None);
+        assert!(!races.note_sent(&key(), ResourceVersion(7), held, &born));
         races.lose(at(0), &key());
         races
     }
@@ -177,7 +178,7 @@ mod tests {
         let newest = |version| Some(ResourceVersion(version));
         for version in 8..16 {
             let born = LeaseRecord::born(None);
-            assert!(races.note_sent(&key(), (ResourceVersion(version), true), &born));
+            assert!(races.note_sent(&key(), ResourceVersion(version), true, &born));
             assert_eq!(
                 races.next_look(at(0), &key(), newest(version)),
                 RaceStep::Judge
@@ -194,11 +195,11 @@ mod tests {
             term: elector_protocol::Term(5),
             ..LeaseRecord::born(None)
         };
-        assert!(!races.note_sent(&key(), (ResourceVersion(17), true), &other));
+        assert!(!races.note_sent(&key(), ResourceVersion(17), true, &other));
     }
 
     #[test]
-    fn a_refusal_that_no_write_explains_is_told_and_is_no_race() {
+    fn a_refusal_that_no_write_explains_is_reported_and_is_no_race() {
         let mut races = lost(true);
         assert!(!races.is_refused(&key(), Some(ResourceVersion(8))));
         assert!(races.is_refused(&key(), Some(ResourceVersion(7))));

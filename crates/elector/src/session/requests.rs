@@ -128,7 +128,7 @@ impl LeaseRead {
 // === impl ElectionRequests ===
 
 impl ElectionRequests {
-    /// None, and room for those of so many leases. None is sent but under that belief.
+    /// None, and room for those of `limit` leases. None is sent but under that belief.
     pub(crate) fn new(limit: NonZeroUsize, belief: ActiveBelief) -> Self {
         Self {
             streams: SelectAll::new(),
@@ -198,7 +198,8 @@ impl ElectionRequests {
 /// The requests that a decision asks for, each with the object of the very revision that was judged. Whether dead
 /// candidates are deleted depends on whether the built-in controller does that.
 pub(crate) fn requests_of(
-    (view, races): (&mut View, &mut WriteRaces),
+    view: &mut View,
+    races: &mut WriteRaces,
     key: &LeaseKey,
     decision: Decision,
     collects: bool,
@@ -219,7 +220,7 @@ pub(crate) fn requests_of(
                 let held = view
                     .lease(key)
                     .is_some_and(|lease| lease.record.holder.is_some());
-                let again = races.note_sent(key, (version, held), &record);
+                let again = races.note_sent(key, version, held, &record);
                 writes = true;
                 let Some(judged) = view.take_lease_object(key, version) else {
                     requests.push(ElectionRequest::Read(version));

@@ -43,7 +43,8 @@ impl StepRunner {
     pub(crate) fn run(
         &self,
         election: &Election,
-        (now, wall): (Instant, Timestamp),
+        now: Instant,
+        wall: Timestamp,
         carrier: Carrier,
         authority: &Authority,
     ) -> StepResult {
@@ -70,3 +71,6 @@ fn is_for_builtin(election: &Election, now: Instant, wall: Timestamp, settings: 
     let strategy = election.strategy(now, wall, settings);
     strategy.is_none_or(|strategy| strategy.as_str() == StrategyName::OLDEST_EMULATION_VERSION)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,8 @@ use crate::view::LimitHit;
 /// The requests of each namespace: one whose leases change all the time waits, and takes no more of the API server.
 pub(crate) struct WriteBudget {
     budget: NamespaceBudget,
-    /// Until when it is not told again that a namespace is held up.
-    told: BTreeMap<Arc<str>, Instant>,
+    /// Until when it is not reported again that a namespace is held up.
+    reported: BTreeMap<Arc<str>, Instant>,
 }
 
 /// A namespace has had all its requests.
@@ -31,7 +31,7 @@ const BURST: u32 = 20_000;
 /// The time until another one may follow: 200 a second, an eighth of what a small API server writes.
 const REFILL: Duration = Duration::from_millis(5);
 /// The period of reports of a namespace held up.
-const TOLD_EVERY: Duration = Duration::from_secs(600);
+const REPORT_EVERY: Duration = Duration::from_secs(600);
 
 // === impl WriteBudget ===
 
@@ -39,7 +39,7 @@ impl WriteBudget {
     pub(crate) const fn new() -> Self {
         Self {
             budget: NamespaceBudget::new(BURST, REFILL),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
         }
     }
 
@@ -51,11 +51,11 @@ impl WriteBudget {
         requests: usize,
     ) -> Option<HeldUp> {
         let until = self.budget.charge(now, &lease.namespace, requests)?;
-        self.told.retain(|_, again| *again > now);
-        let is_news = !self.told.contains_key(&lease.namespace);
+        self.reported.retain(|_, again| *again > now);
+        let is_news = !self.reported.contains_key(&lease.namespace);
         if is_news {
-            let again = now.after(TOLD_EVERY);
-            self.told.insert(Arc::clone(&lease.namespace), again);
+            let again = now.after(REPORT_EVERY);
+            self.reported.insert(Arc::clone(&lease.namespace), again);
         }
         let news = is_news.then(|| LimitHit::Writes {
             lease: lease.clone(),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_is_held_up_alone_and_that_is_told_once_in_a_while() {
+    fn a_namespace_is_held_up_alone_and_that_is_reported_once_in_a_while() {
         let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
         let noisy = LeaseKey::new("noisy", "l");
         let quiet = LeaseKey::new("quiet", "l");

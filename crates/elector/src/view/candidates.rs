@@ -6,38 +6,38 @@ use std::sync::Arc;
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 
-use crate::view::entry::LeaseEntry;
-use crate::view::known::KnownCandidate;
+use crate::view::candidate_index::IndexedCandidate;
+use crate::view::lease_entry::LeaseEntry;
 use crate::view::limits::bytes_of;
-use crate::view::waiting::Seniority;
-use crate::view::{Area, CandidateSeen, LimitHit, View};
+use crate::view::overflow::Seniority;
+use crate::view::{CandidateSeen, LimitHit, View};
 
 // === impl View ===
 
 impl View {
-    /// A list of an area's candidates is about to be asked for.
-    pub(crate) fn handle_candidate_gap(&mut self, area: &Area) {
+    /// A list of the candidates of a namespace, or of all, is about to be asked for.
+    pub(crate) fn handle_candidate_gap(&mut self, watched: &Option<Arc<str>>) {
         self.candidate_floor
-            .insert(area.clone(), self.newest_candidate);
+            .insert(watched.clone(), self.newest_candidate);
     }
 
-    /// A complete list of an area's candidates.
+    /// A complete list of those.
     pub(crate) fn handle_candidates(
         &mut self,
         now: Instant,
-        area: &Area,
+        watched: &Option<Arc<str>>,
         mut candidates: Vec<CandidateSeen>,
     ) {
         let floor = self
             .candidate_floor
-            .remove(area)
+            .remove(watched)
             .unwrap_or(ResourceVersion(0));
-        self.candidates_listed.insert(area.clone());
+        self.candidates_listed.insert(watched.clone());
         let listed: BTreeSet<_> = candidates.iter().map(CandidateSeen::name).collect();
         // Removal makes room, and where there is no room for all the oldest are kept.
         let missing: Vec<_> = self
-            .known_candidates
-            .names(area)
+            .candidate_index
+            .names(watched)
             .map(|(namespace, name)| (namespace.clone(), name.clone()))
             .filter(|name| !listed.contains(name))
             .collect();
@@ -74,15 +74,12 @@ impl View {
         name: &Identity,
         version: Option<ResourceVersion>,
     ) {
-        let newer = |known: &KnownCandidate| version.is_some_and(|version| version < known.version);
-        if self
-            .known_candidates
-            .get(namespace, name)
-            .is_some_and(newer)
-        {
+        let newer =
+            |known: &IndexedCandidate| version.is_some_and(|version| version < known.version);
+        if self.candidate_index.get(namespace, name).is_some_and(newer) {
             return;
         }
-        let Some(known) = self.known_candidates.remove(namespace, name) else {
+        let Some(known) = self.candidate_index.remove(namespace, name) else {
             return;
         };
         self.usage.remove(namespace, known.bytes);
@@ -129,12 +126,12 @@ impl View {
             candidate.share_spec(spec);
         }
         self.usual_spec = Some(Arc::clone(&candidate.spec));
-        let known = KnownCandidate {
+        let known = IndexedCandidate {
             lease: lease.clone(),
             version: candidate.version,
             bytes,
         };
-        self.known_candidates
+        self.candidate_index
             .insert(lease.namespace.clone(), candidate.name.clone(), known);
         let absent_since = self.listed_at(&lease.namespace);
         let entry = self
@@ -147,9 +144,9 @@ impl View {
         self.note_waiting(&lease);
     }
 
-    fn known(&self, seen: &CandidateSeen) -> Option<&KnownCandidate> {
+    fn known(&self, seen: &CandidateSeen) -> Option<&IndexedCandidate> {
         let (namespace, name) = (&seen.lease.namespace, &seen.candidate.name);
-        self.known_candidates.get(namespace, name)
+        self.candidate_index.get(namespace, name)
     }
 
     /// Notes that candidates of this lease wait, when there were none before.

@@ -1,23 +1,25 @@
 //! News of leases, taken into the view: lists, events, responses, reads.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{Instant, LeaseKey, ResourceVersion};
 
 use crate::leadership_change::ExpectedGrant;
-use crate::view::entry::LeaseEntry;
-use crate::view::{Area, LeaseSeen, LeaseVersion, Restored, View};
+use crate::view::lease_entry::LeaseEntry;
+use crate::view::observed::covers;
+use crate::view::{LeaseSeen, LeaseVersion, Restored, View};
 
 // === impl View ===
 
 impl View {
-    /// A list of an area's leases is about to be asked for: the watch before it broke off.
-    pub(crate) fn handle_lease_gap(&mut self, area: &Area) {
-        self.lease_floor.insert(area.clone(), self.newest_lease);
+    /// A list of the leases of a namespace, or of all, is about to be asked for: the watch before it broke off.
+    pub(crate) fn handle_lease_gap(&mut self, watched: &Option<Arc<str>>) {
+        self.lease_floor.insert(watched.clone(), self.newest_lease);
     }
 
-    /// A complete list of an area's leases.
+    /// A complete list of those.
     ///
     /// # Errors
     ///
@@ -25,10 +27,13 @@ impl View {
     pub(crate) fn handle_leases(
         &mut self,
         now: Instant,
-        area: &Area,
+        watched: &Option<Arc<str>>,
         leases: Vec<LeaseSeen>,
     ) -> Result<(), Restored> {
-        let floor = self.lease_floor.remove(area).unwrap_or(ResourceVersion(0));
+        let floor = self
+            .lease_floor
+            .remove(watched)
+            .unwrap_or(ResourceVersion(0));
         let listed: BTreeSet<LeaseKey> = leases.iter().map(|seen| seen.key.clone()).collect();
         let restored = leases.iter().any(|seen| {
             let known = self.lease_version(&seen.key);
@@ -37,7 +42,7 @@ impl View {
         if restored {
             return Err(Restored);
         }
-        self.leases_listed.insert(area.clone(), now);
+        self.leases_listed.insert(watched.clone(), now);
         for seen in leases {
             let newer_known = |known| seen.version.is_some_and(|version| version < known);
             // A reply may have brought a later revision while the list was under way.
@@ -48,7 +53,7 @@ impl View {
         let mut missing: Vec<LeaseKey> = self
             .elections
             .keys()
-            .filter(|key| area.covers(&key.namespace) && !listed.contains(key))
+            .filter(|key| covers(watched, &key.namespace) && !listed.contains(key))
             .cloned()
             .collect();
         missing.sort_unstable();

@@ -27,7 +27,7 @@ struct NamespaceUsage {
     candidates: usize,
     bytes: usize,
     /// True once the lack of room is reported.
-    told: bool,
+    reported: bool,
 }
 
 /// The candidates of a namespace are more than are kept.
@@ -42,7 +42,7 @@ pub(super) struct NamespaceFull {
 // === impl Usage ===
 
 impl Usage {
-    /// Counts a candidate that takes so many bytes in the place of one that took `before`.
+    /// Counts a candidate that takes `bytes` in the place of one that took `before`.
     ///
     /// # Errors
     ///
@@ -57,13 +57,13 @@ impl Usage {
         let after = NamespaceUsage {
             candidates: usage.candidates + usize::from(before.is_none()),
             bytes: usage.bytes.saturating_sub(before.unwrap_or_default()) + bytes,
-            told: usage.told,
+            reported: usage.reported,
         };
         let grows = before.is_none_or(|before| before < bytes);
         let too_many = after.candidates > NAMESPACE_CANDIDATES || after.bytes > NAMESPACE_BYTES;
         if grows && too_many {
             return Err(NamespaceFull {
-                is_new: !std::mem::replace(&mut usage.told, true),
+                is_new: !std::mem::replace(&mut usage.reported, true),
                 candidates: usage.candidates,
                 bytes: usage.bytes,
             });
@@ -80,7 +80,7 @@ impl Usage {
         }
     }
 
-    /// A candidate that took so many bytes is gone.
+    /// A candidate that took `bytes` is gone.
     pub(super) fn remove(&mut self, namespace: &Arc<str>, bytes: usize) {
         let Some(usage) = self.0.get_mut(namespace) else {
             return;
@@ -89,7 +89,7 @@ impl Usage {
         usage.bytes = usage.bytes.saturating_sub(bytes);
         let below = |value: usize, limit: usize| value < limit / 10 * 9;
         if below(usage.candidates, NAMESPACE_CANDIDATES) && below(usage.bytes, NAMESPACE_BYTES) {
-            usage.told = false;
+            usage.reported = false;
         }
         if usage.candidates == 0 {
             self.0.remove(namespace);
@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(usage.replace(&full, Some(bytes), bytes), Ok(()));
             usage.remove(&full, bytes);
             assert_eq!(usage.replace(&full, None, bytes), Ok(()));
-            // It was told, and is news again when there has been room.
+            // It was reported, and is news again when there has been room.
             let is_new = |usage: &mut Usage| {
                 let result = usage.replace(&full, None, bytes);
                 result.unwrap_err().is_new

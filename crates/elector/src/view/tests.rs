@@ -10,10 +10,10 @@ use elector_protocol::{
 
 use super::*;
 
-mod areas;
 mod leases;
 mod limits;
-mod lists;
+mod namespaces;
+mod partial_lists;
 mod reads;
 
 struct ViewScene {
@@ -101,7 +101,7 @@ impl ViewScene {
 
     fn new() -> Self {
         Self {
-            view: View::new([Area::Everywhere]),
+            view: View::new([None]),
             now: 1000,
         }
     }
@@ -111,16 +111,16 @@ impl ViewScene {
     }
 
     fn list_leases(&mut self, leases: Vec<LeaseSeen>) {
-        self.view.handle_lease_gap(&Area::Everywhere);
+        self.view.handle_lease_gap(&None);
         self.view
-            .handle_leases(time(self.now), &Area::Everywhere, leases)
+            .handle_leases(time(self.now), &None, leases)
             .unwrap();
     }
 
     fn list_candidates(&mut self, candidates: Vec<CandidateSeen>) {
-        self.view.handle_candidate_gap(&Area::Everywhere);
+        self.view.handle_candidate_gap(&None);
         self.view
-            .handle_candidates(time(self.now), &Area::Everywhere, candidates);
+            .handle_candidates(time(self.now), &None, candidates);
     }
 
     fn lease(&mut self, seen: LeaseSeen) {
@@ -169,8 +169,8 @@ impl ViewScene {
 }
 
 #[test]
-fn it_is_synced_when_every_area_has_listed_both_kinds() {
-    let (a, b) = (Area::Namespace("a".into()), Area::Namespace("b".into()));
+fn it_is_synced_when_every_namespace_has_listed_both_kinds() {
+    let (a, b) = (Some("a".into()), Some("b".into()));
     let mut view = View::new([a.clone(), b.clone()]);
     view.handle_leases(time(1), &a, vec![]).unwrap();
     view.handle_leases(time(1), &b, vec![]).unwrap();
@@ -188,28 +188,6 @@ fn before_the_leases_are_listed_a_candidate_decides_nothing() {
     world.list_leases(vec![]);
     assert_eq!(world.dirty(), ["l"]);
     assert_eq!(world.action("l"), Some(Action::Create));
-}
-
-#[test]
-fn a_new_deployment_is_granted_at_once_by_an_elector_that_has_been_up_for_long() {
-    let mut world = ViewScene::synced();
-    world.candidate(candidate("a", "l", 10));
-    assert_eq!(world.action("l"), Some(Action::Create));
-    world.view.handle_created(world.at(), &key("l"));
-    assert_eq!(world.action("l"), Some(Action::Wait));
-    world.lease(lease("l", 11, LeaseRecord::born(None)));
-    assert_eq!(world.action("l"), Some(Action::Grant));
-}
-
-#[test]
-fn a_relist_restarts_the_proof_of_absence() {
-    let mut world = ViewScene::synced();
-    world.list_leases(vec![]);
-    world.candidate(candidate("a", "l", 10));
-    world.lease(lease("l", 11, LeaseRecord::born(None)));
-    assert_eq!(world.action("l"), Some(Action::Wait));
-    world.now += 15_000;
-    assert_ne!(world.action("l"), Some(Action::Wait));
 }
 
 #[test]
@@ -237,30 +215,12 @@ fn a_candidate_that_names_another_lease_leaves_the_first() {
 }
 
 #[test]
-fn a_candidate_missing_in_a_list_is_gone() {
-    let mut world = ViewScene::synced();
-    world.candidate(candidate("a", "l", 10));
-    world.candidate(candidate("b", "l", 11));
-    world.dirty();
-    world.list_candidates(vec![candidate("b", "l", 11)]);
-    assert_eq!(
-        (world.names("l"), world.dirty()),
-        (vec!["b".to_owned()], vec!["l".to_owned()])
-    );
-    // The list of another namespace says nothing about it.
-    world
-        .view
-        .handle_candidates(time(world.now), &Area::Namespace("other".into()), vec![]);
-    assert_eq!(world.names("l"), ["b"]);
-}
-
-#[test]
 fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
-    world.view.handle_lease_gap(&Area::Everywhere);
-    world.view.handle_candidate_gap(&Area::Everywhere);
+    world.view.handle_lease_gap(&None);
+    world.view.handle_candidate_gap(&None);
     let now = time(world.now);
     world
         .view
@@ -270,11 +230,11 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
     world.view.handle_candidate_reply(now, answered);
     world
         .view
-        .handle_leases(now, &Area::Everywhere, vec![lease("l", 11, held("a", 1))])
+        .handle_leases(now, &None, vec![lease("l", 11, held("a", 1))])
         .unwrap();
     world
         .view
-        .handle_candidates(now, &Area::Everywhere, vec![candidate("a", "l", 10)]);
+        .handle_candidates(now, &None, vec![candidate("a", "l", 10)]);
     assert_eq!(
         world.view.lease_version(&key("l")),
         Some(ResourceVersion(20))

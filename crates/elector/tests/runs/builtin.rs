@@ -1,65 +1,66 @@
-//! Beside the built-in controller, and in its place.
+//! Beside the built-in controller, and in its place: its lock, respected, taken, kept, lost and let go (decision 9).
 
 use elector::{Config, Scope};
 use elector_api::CandidateApi;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
+    CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, eventually, millis, pass, seconds,
 };
-use serde_json::json;
+use tokio::time::Instant;
 
+use crate::events::{recording, reported};
 use crate::{RunningElector, refuse, replacing};
 
-const APISERVER: &str = "node-1_4f0c7f1e";
+pub(crate) const BUILTIN: &str = "node-1_4f0c7f1e";
+pub(crate) const LOCK: &str = "leader-election-controller";
+const FOREIGN: &str = "example.com/mine";
 
-fn renew_lock(cluster: &EmbeddedCluster, second: u32) {
-    cluster.put(
-        LEASES,
-        "kube-system",
-        "leader-election-controller",
-        |object| {
-            object["spec"] = json!({
-                "holderIdentity": APISERVER, "leaseDurationSeconds": 15, "leaseTransitions": 2,
-                "renewTime": format!("2026-01-01T00:00:{second:02}.000000Z"),
-            });
-        },
-    );
+fn lock_holder(cluster: &EmbeddedCluster) -> String {
+    cluster.holder("kube-system", LOCK).unwrap_or_default()
 }
 
-fn lock_holder(cluster: &EmbeddedCluster) -> Option<String> {
-    cluster.holder("kube-system", "leader-election-controller")
+/// True if an elector has the lock.
+fn is_taken(cluster: &EmbeddedCluster) -> bool {
+    lock_holder(cluster).starts_with("elector_pod_")
 }
 
+/// The rule for requests for the lock alone.
+fn of_lock(rule: Rule) -> Rule {
+    rule.resource(LEASES).namespace("kube-system")
+}
+
+/// Leases of its strategy and those whose candidates disagree are left to it, which an Event says once.
 #[tokio::test(start_paused = true)]
 async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
     let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    renew_lock(&cluster, 0);
-    let _elector = RunningElector::start(&cluster, Config::default());
+    let lock = cluster.keep("kube-system", LOCK, BUILTIN);
+    let _elector = RunningElector::start(&cluster, recording("pod"));
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
-    let _foreign = ScriptedCandidate::start(&cluster, "ns", "b", "foreign", "1.0.0");
-    cluster.put("leasecandidates", "ns", "b", |object| {
-        object["spec"]["strategy"] = json!("example.com/mine");
-    });
-    for second in 1..30 {
-        pass(seconds(2)).await;
-        renew_lock(&cluster, second);
-    }
+    cluster.register_for("ns", "b", "foreign", "1.0.0", FOREIGN);
+    cluster.register_for("ns", "c", "disputed", "1.0.0", "OldestEmulationVersion");
+    cluster.register_for("ns", "d", "disputed", "1.0.0", FOREIGN);
+    pass(seconds(59)).await;
     assert!(cluster.lease("ns", "l").object().is_none());
     assert_eq!(cluster.holder("ns", "foreign").as_deref(), Some(""));
+    let writes = cluster.writes();
+    assert!(!writes.iter().any(|write| write.starts_with("PATCH")));
     let said = log.lines("the built-in controller is electing");
     assert_eq!(said.len(), 1);
-    assert!(said[0].contains(APISERVER), "{said:?}");
+    assert!(said[0].contains(BUILTIN), "{said:?}");
+    let event = format!(
+        "Normal BuiltinController x1: the built-in controller is electing: this lease is left to it while {BUILTIN} \
+         renews its lock"
+    );
+    assert!(reported(&cluster).await.contains(&event));
     // Its API server stops.
+    cluster.renew("kube-system", LOCK, BUILTIN);
+    drop(lock);
     pass(millis(14_900)).await;
     assert!(cluster.lease("ns", "l").object().is_none());
-    cluster
-        .wait_for("a leader", seconds(1), |cluster| {
-            cluster.holder("ns", "l").as_deref() == Some("a")
-        })
-        .await;
+    assert!(cluster.held_by("ns", "l", "a").await < seconds(1));
     assert_eq!(log.lines("the built-in controller is gone").len(), 1);
     // It comes back: the leader stays, and nothing is written any more.
-    renew_lock(&cluster, 59);
+    cluster.renew("kube-system", LOCK, BUILTIN);
     pass(millis(100)).await;
     let writes = cluster.writes().len();
     pass(seconds(14)).await;
@@ -70,129 +71,110 @@ async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
 #[tokio::test(start_paused = true)]
 async fn its_lock_is_taken_kept_and_let_go() {
     let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    renew_lock(&cluster, 0);
+    cluster.renew("kube-system", LOCK, BUILTIN);
     let elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let _candidate = ScriptedCandidate::start(&cluster, "kube-system", "a", "l", "1.0.0");
-    cluster
-        .wait_for("the lock", millis(100), |cluster| {
-            lock_holder(cluster).is_some_and(|holder| holder.starts_with("elector_pod_"))
-        })
-        .await;
-    pass(millis(14_900)).await;
-    assert!(
-        cluster.lease("kube-system", "l").object().is_none(),
-        "not before the built-in one has certainly stopped"
-    );
-    cluster
-        .wait_for("the lease", millis(500), |cluster| {
-            cluster.lease("kube-system", "l").object().is_some()
-        })
-        .await;
+    pass(millis(100)).await;
+    assert!(is_taken(&cluster));
+    pass(millis(14_850)).await;
+    let early = cluster.lease("kube-system", "l").object();
+    assert!(early.is_none(), "the built-in one may not have stopped");
+    assert!(cluster.held_by("kube-system", "l", "a").await < millis(500));
     pass(seconds(60)).await;
-    assert_eq!(cluster.holder("kube-system", "l").as_deref(), Some("a"));
-    let renewals = cluster
-        .writes()
-        .iter()
-        .filter(|write| write.ends_with("leader-election-controller"))
-        .count();
+    let renewals = cluster.requests_with(&["PUT", LOCK]).len();
     assert!((20..30).contains(&renewals), "{renewals}");
     assert_eq!(log.lines("the built-in controller is replaced").len(), 1);
     elector.stop().await;
-    assert_eq!(lock_holder(&cluster).as_deref(), Some(""));
+    assert_eq!(lock_holder(&cluster), "");
 }
 
+/// A write under way when the lock was lost, to the controller or by its deletion, is given up; its lease is judged again
+/// once the lock has been taken again, and the controller has certainly stopped.
 #[tokio::test(start_paused = true)]
 async fn losing_the_lock_stops_decisions_at_once() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
-    pass(seconds(20)).await;
-    assert_eq!(
-        log.lines("the built-in controller is replaced").len(),
-        1,
-        "without the gate there is nobody to wait for"
-    );
-    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
-    pass(seconds(1)).await;
-    assert_eq!(cluster.holder("ns", "l").as_deref(), Some("a"));
-    renew_lock(&cluster, 0);
-    pass(millis(10)).await;
-    let _other = ScriptedCandidate::start(&cluster, "ns", "b", "other", "1.0.0");
-    pass(seconds(14)).await;
-    assert!(cluster.lease("ns", "other").object().is_none());
-    assert!(
-        lock_holder(&cluster).unwrap().starts_with("elector_pod_"),
-        "taken again"
-    );
-    pass(seconds(17)).await;
-    assert!(cluster.lease("ns", "other").object().is_some());
-}
-
-#[tokio::test(start_paused = true)]
-async fn losing_the_lock_gives_up_what_is_under_way() {
-    let cluster = EmbeddedCluster::with_gate();
-    for index in 0..60 {
-        cluster.register("ns", &format!("dead-{index}"), "l", "1.0.0");
+    for deleted in [false, true] {
+        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::new());
+        let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
+        pass(seconds(20)).await;
+        // Without the gate there is no controller to wait for.
+        assert_eq!(log.lines("the built-in controller is replaced").len(), 1);
+        cluster.inject(Rule::new(Fault::HangBefore).verb(RequestVerb::Create));
+        let _candidate = cluster.candidate("ns", "a", "l", "1.0.0");
+        let start = cluster.now();
+        let posts = || cluster.requests_since(start, &["POST", "/ns/leases"]).len();
+        pass(millis(100)).await;
+        assert_eq!(posts(), 1);
+        match deleted {
+            true => cluster.delete_lease("kube-system", LOCK),
+            false => cluster.renew("kube-system", LOCK, BUILTIN),
+        }
+        pass(seconds(9)).await;
+        assert_eq!(posts(), 1, "given up");
+        assert_eq!(is_taken(&cluster), !deleted);
+        cluster.heal();
+        pass(seconds(5)).await;
+        assert_eq!(cluster.lease("ns", "l").object().is_some(), deleted);
+        assert!(cluster.held_by("ns", "l", "a").await < seconds(3));
     }
-    cluster.inject(
-        Rule::new(Fault::Delay(seconds(1)))
-            .verb(RequestVerb::Patch)
-            .resource(CANDIDATES),
-    );
-    let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
-    let pings =
-        |cluster: &EmbeddedCluster| cluster.requests_with(&["PATCH", "/leasecandidates/"]).len();
-    while pings(&cluster) < 10 {
-        pass(millis(10)).await;
-    }
-    renew_lock(&cluster, 0);
-    pass(millis(10)).await;
-    let at_once = pings(&cluster);
-    assert!(
-        at_once < 30,
-        "only so many are pinged side by side: {at_once}"
-    );
-    pass(seconds(10)).await;
-    assert_eq!(pings(&cluster), at_once);
 }
 
+/// A server that refuses the lock is not asked for it without a pause, and nothing is decided meanwhile.
 #[tokio::test(start_paused = true)]
-async fn no_leader_is_elected_for_the_lock_itself() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
-    let _candidate = ScriptedCandidate::start(
-        &cluster,
-        "kube-system",
-        "a",
-        "leader-election-controller",
-        "1.0.0",
-    );
-    pass(seconds(60)).await;
-    assert!(lock_holder(&cluster).unwrap().starts_with("elector_pod_"));
-    assert_eq!(log.lines("is the lock of the built-in controller").len(), 1);
+async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
+    for code in [403, 409, 500] {
+        let cluster = EmbeddedCluster::new();
+        cluster.renew("kube-system", LOCK, BUILTIN);
+        cluster.inject(of_lock(refuse(code)).verb(RequestVerb::Update));
+        let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
+        let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+        let start = cluster.now();
+        pass(seconds(20)).await;
+        let writes = cluster.requests_since(start, &["PUT", LOCK]).len();
+        // 250 ms, doubling to 2 s.
+        assert!((8..=16).contains(&writes), "{code}: {writes}");
+        assert!(cluster.lease("default", "l").object().is_none());
+        cluster.heal();
+        pass(seconds(3)).await;
+        assert!(is_taken(&cluster), "{code}");
+    }
 }
 
-fn forbid_reading_the_lock(cluster: &EmbeddedCluster) {
-    let rule = refuse(403).resource(LEASES).namespace("kube-system");
-    cluster.inject(
-        rule.verb(RequestVerb::Get)
-            .verb(RequestVerb::List)
-            .verb(RequestVerb::Watch),
-    );
+/// From another elector that misses a renewal the lock is taken over after 5 s; no other process can have taken it since, so
+/// leases that were decided by the one are decided by the other at once.
+#[tokio::test(start_paused = true)]
+async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
+    let cluster = EmbeddedCluster::new();
+    let first = RunningElector::start_seeded(&cluster, replacing(), 1);
+    pass(seconds(5)).await;
+    let held = lock_holder(&cluster);
+    let second = RunningElector::start_seeded(&cluster, replacing(), 2);
+    pass(seconds(30)).await;
+    assert_eq!(lock_holder(&cluster), held, "they do not fight");
+    drop(first);
+    let died = Instant::now();
+    eventually(|| lock_holder(&cluster) != held).await;
+    let took = died.elapsed();
+    assert!(took > millis(1_600) && took < millis(5_100), "{took:?}");
+    let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+    assert!(cluster.held_by("default", "l", "a").await < millis(200));
+    pass(seconds(11)).await;
+    second.stop().await;
+    assert_eq!(lock_holder(&cluster), "");
 }
 
-fn one_namespace() -> Config {
+fn one_namespace(config: Config) -> Config {
     Config {
         scope: Scope::Namespaces(["ns".into()].into()),
-        ..Config::default()
+        ..config
     }
 }
 
-/// The lock may not be read: one line names the Role that is missing, and its coming is enough.
+/// The lock may not be read: nothing is decided, one line names the Role that is missing, and its coming is enough.
 #[tokio::test(start_paused = true)]
 async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
     let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    forbid_reading_the_lock(&cluster);
-    let _elector = RunningElector::start(&cluster, one_namespace());
+    cluster.inject(of_lock(refuse(403)));
+    let _elector = RunningElector::start(&cluster, one_namespace(Config::default()));
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(seconds(50)).await;
     assert!(cluster.lease("ns", "l").object().is_none());
@@ -206,36 +188,21 @@ async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
         assert!(lines[0].contains(part), "{lines:?}");
     }
     cluster.heal();
-    cluster
-        .wait_for("a leader", seconds(20), |cluster| {
-            cluster.holder("ns", "l").as_deref() == Some("a")
-        })
-        .await;
+    assert!(cluster.held_by("ns", "l", "a").await < seconds(20));
 }
 
-/// The built-in controller does not see custom resources: whether its lock can be read is all the same.
+/// The built-in controller does not see custom resources, so its lock is of no matter there.
 #[tokio::test(start_paused = true)]
 async fn with_custom_candidates_the_lock_is_not_requested() {
-    for config in [
-        one_namespace(),
-        Config {
-            scope: Scope::Namespaces(["ns".into()].into()),
-            ..replacing()
-        },
-    ] {
+    for config in [Config::default(), replacing()] {
         let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
         cluster.restart_serving(&[CandidateApi::Elector]);
-        renew_lock(&cluster, 0);
-        forbid_reading_the_lock(&cluster);
-        let _elector = RunningElector::start(&cluster, config);
+        cluster.renew("kube-system", LOCK, BUILTIN);
+        cluster.inject(of_lock(refuse(403)));
+        let _elector = RunningElector::start(&cluster, one_namespace(config));
         let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
-        cluster
-            .wait_for("a leader", seconds(20), |cluster| {
-                cluster.holder("ns", "l").as_deref() == Some("a")
-            })
-            .await;
-        let requests = cluster.requests_with(&["kube-system"]);
-        assert_eq!(requests, []);
+        assert!(cluster.held_by("ns", "l", "a").await < seconds(20));
+        assert_eq!(cluster.requests_with(&["kube-system"]), []);
         assert_eq!(log.lines("WARN"), [""; 0]);
     }
 }

@@ -5,7 +5,7 @@ use elector_testing::{CapturedLog, EmbeddedCluster, ScriptedCandidate, millis, p
 
 use crate::RunningElector;
 
-/// Registers so many candidates in a namespace, each for a lease of its own, which do nothing more.
+/// Registers this number of candidates in a namespace, each for a lease of its own, which do nothing more.
 fn fill(cluster: &EmbeddedCluster, namespace: &str, leases: usize) {
     for index in 0..leases {
         let name = format!("c{index:05}");
@@ -60,8 +60,8 @@ async fn a_namespace_that_costs_too_many_requests_waits_alone_and_that_is_told_o
         1
     );
     let held_up = |event: &Event| matches!(event, Event::NamespaceHeldUp { lease } if lease.namespace.as_ref() == "noisy");
-    let told = |events: &[Event]| events.iter().filter(|event| held_up(event)).count();
-    assert_eq!(told(&elector.events.lock().unwrap()), 1);
+    let reported = |events: &[Event]| events.iter().filter(|event| held_up(event)).count();
+    assert_eq!(reported(&elector.events.lock().unwrap()), 1);
     let _quiet = ScriptedCandidate::start(&cluster, "quiet", "q", "l", "1.0.0");
     assert!(cluster.held_by("quiet", "l", "q").await < millis(100));
     let lines = log.lines("leadership changed");

@@ -10,7 +10,7 @@ use elector_protocol::{Instant, LeaseKey};
 use elector_runtime::Clock;
 use elector_testing::{EmbeddedCluster, SentRequest};
 
-use crate::RunningElector;
+use crate::{RunningElector, seed_of};
 
 /// A configuration with leader election among electors, of a pod of that name.
 pub(crate) fn electing(host: &str) -> Config {
@@ -44,11 +44,15 @@ impl Replica {
         name: &'static str,
         config: Config,
     ) -> Self {
-        let seed = name.bytes().map(u64::from).sum();
         Self {
             name,
             cluster: cluster.clone(),
-            elector: RunningElector::start_by(clock, cluster.connect(name), config, seed),
+            elector: RunningElector::start_by(
+                clock,
+                cluster.connect(name),
+                config,
+                seed_of(name),
+            ),
         }
     }
 
@@ -71,7 +75,7 @@ impl Replica {
         writes
     }
 
-    /// Its last word on its own part.
+    /// Its newest report of its own role.
     fn last_role(&self) -> Option<Event> {
         let mut events = self.elector.events();
         events.retain(|it| matches!(it, Event::Leading { .. } | Event::StandingBy { .. }));

@@ -1,13 +1,32 @@
-//! Starting, stopping, and a store that goes back in time.
+//! Starting, stopping, and being idle.
 
-use elector::{BuiltinController, Config};
+use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, SentRequest, millis, pass, seconds,
+    CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, SentRequest, millis, pass, seconds,
 };
 use tokio::runtime::Handle;
 
-use crate::RunningElector;
+use crate::{RunningElector, replacing};
+
+/// The longest pause between requests is 3 s, and one may be under way.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_waited_for_and_its_absence_is_one_line() {
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    cluster.faults().partition(true);
+    let elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(45)).await;
+    let warnings = log.lines("WARN");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    cluster.faults().partition(false);
+    pass(seconds(8)).await;
+    assert_eq!(elector.lives(), 1);
+    let without = EmbeddedCluster::with_gate();
+    without.faults().partition(true);
+    let elector = RunningElector::start(&without, Config::default());
+    pass(seconds(20)).await;
+    assert_eq!(elector.stop().await, millis(0));
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_no_time_with_requests_under_way() {
@@ -29,11 +48,7 @@ async fn a_stop_takes_no_time_with_requests_under_way() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_less_than_two_seconds_even_if_the_lock_cannot_be_released() {
     let cluster = EmbeddedCluster::with_gate();
-    let config = Config {
-        builtin: BuiltinController::Replace { host: "pod".into() },
-        ..Config::default()
-    };
-    let elector = RunningElector::start(&cluster, config);
+    let elector = RunningElector::start(&cluster, replacing());
     pass(seconds(20)).await;
     let delay = Rule::new(Fault::Delay(seconds(100))).verb(RequestVerb::Update);
     cluster.inject(delay.resource(LEASES).namespace("kube-system"));
@@ -59,64 +74,6 @@ async fn a_hundred_starts_and_stops_leave_nothing_behind() {
     let requests = cluster.requests().len();
     pass(seconds(60)).await;
     assert_eq!(cluster.requests().len(), requests);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_restart_of_the_elector_does_not_change_the_leader() {
-    let cluster = EmbeddedCluster::with_gate();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
-    let _candidates =
-        ["a", "b"].map(|name| ScriptedCandidate::start(&cluster, "ns", name, "l", "1.0.0"));
-    pass(seconds(20)).await;
-    let term = cluster
-        .lease("ns", "l")
-        .object()
-        .unwrap()
-        .spec
-        .lease_transitions;
-    elector.stop().await;
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(120)).await;
-    assert_eq!(
-        cluster
-            .lease("ns", "l")
-            .object()
-            .unwrap()
-            .spec
-            .lease_transitions,
-        term
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_restored_store_makes_it_start_anew() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
-    let backup = cluster.backup();
-    let candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
-    pass(seconds(30)).await;
-    drop(candidate);
-    pass(millis(10)).await;
-    cluster.restore(&backup);
-    cluster.faults().break_watches();
-    let _candidate = ScriptedCandidate::start(&cluster, "ns", "b", "l", "1.0.0");
-    pass(seconds(3)).await;
-    assert_eq!(
-        log.lines("the store went back to an older version").len(),
-        1
-    );
-    assert_eq!(
-        cluster.holder("ns", "l").as_deref(),
-        Some(""),
-        "absence is not proven any more"
-    );
-    cluster
-        .wait_for("a leader", seconds(20), |cluster| {
-            cluster.holder("ns", "l").as_deref() == Some("b")
-        })
-        .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,12 +15,10 @@ mod health;
 mod large;
 mod leader_election;
 mod lifetime;
-mod lock;
 mod metrics;
 mod migration;
 mod namespaces;
 mod operators;
-mod pages;
 mod restless;
 mod restored;
 mod retries;
@@ -30,10 +28,10 @@ mod unreadable;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector::{BuiltinController, Config, Elector, Event};
+use elector::{BuiltinController, Config, Elector, Event, Metrics};
 use elector_apiserver::{Fault, Rule};
 use elector_runtime::{Clock, Cluster};
-use elector_testing::{CapturedLog, EmbeddedCluster};
+use elector_testing::{CapturedLog, EmbeddedCluster, Scrape};
 use http::StatusCode;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -41,6 +39,7 @@ use tokio::task::JoinHandle;
 /// An elector that runs until it is stopped; dropping it is a crash.
 struct RunningElector {
     events: Arc<Mutex<Vec<Event>>>,
+    metrics: Metrics,
     shutdown: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -57,22 +56,30 @@ impl RunningElector {
         Self::start_by(cluster.clock(), cluster.cluster(), config, seed)
     }
 
+    /// Starts one of several, which is a client of the server by its name.
+    fn start_client(cluster: &EmbeddedCluster, name: &'static str, config: Config) -> Self {
+        let client = cluster.connect(name);
+        Self::start_by(cluster.clock(), client, config, seed_of(name))
+    }
+
     /// Starts one by that clock.
     fn start_by(clock: Arc<dyn Clock>, cluster: Cluster, config: Config, seed: u64) -> Self {
         CapturedLog::prepare();
-        let events = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&events);
+        let (events, metrics) = (Arc::new(Mutex::new(Vec::new())), Metrics::default());
+        let observed = Arc::clone(&events);
         let elector = Elector::new(config, cluster)
             .unwrap()
             .with_clock(clock)
             .with_seed(seed)
-            .observed_by(move |event| told.lock().unwrap().push(event.clone()));
+            .with_metrics(metrics.clone())
+            .observed_by(move |event| observed.lock().unwrap().push(event.clone()));
         let (shutdown, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(elector.run(async {
             stopped.await.unwrap_or_default();
         }));
         Self {
             events,
+            metrics,
             shutdown: Some(shutdown),
             task,
         }
@@ -91,6 +98,11 @@ impl RunningElector {
         self.events.lock().unwrap().clone()
     }
 
+    /// Its metrics now.
+    fn scrape(&self) -> Scrape {
+        Scrape::parse(&self.metrics.encode())
+    }
+
     /// The number of its starts: one for each time that all was listed.
     fn lives(&self) -> usize {
         self.count(|event| matches!(event, Event::Listed { .. }))
@@ -105,6 +117,11 @@ impl Drop for RunningElector {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// The seed of the elector of that name.
+fn seed_of(name: &str) -> u64 {
+    name.bytes().map(u64::from).sum()
 }
 
 /// One that takes the lock of the built-in controller.

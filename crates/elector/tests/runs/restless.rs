@@ -100,15 +100,12 @@ fn steady_works(cluster: &EmbeddedCluster) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_that_changes_its_version_costs_one_accept_window_in_ten_minutes() {
-    let work = ten_minutes(Restlessness::Versions, ElectorTiming::default()).await;
-    assert_eq!(work.gaps, 1, "{work:?}");
-    assert!(work.without_work <= ACCEPT_WINDOW, "{work:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_account_that_changes_its_name_costs_one_accept_window_in_ten_minutes() {
-    for how in [Restlessness::Names, Restlessness::OverlappingNames] {
+async fn an_account_that_changes_its_candidate_costs_one_accept_window_in_ten_minutes() {
+    for how in [
+        Restlessness::Versions,
+        Restlessness::Names,
+        Restlessness::OverlappingNames,
+    ] {
         let work = ten_minutes(how, ElectorTiming::default()).await;
         assert_eq!(work.gaps, 1, "{how:?} {work:?}");
         assert!(work.without_work <= ACCEPT_WINDOW, "{how:?} {work:?}");

@@ -2,7 +2,7 @@
 
 use elector::Config;
 use elector_apiserver::Switches;
-use elector_testing::{BackgroundTask, EmbeddedCluster, millis, pass, seconds};
+use elector_testing::{BackgroundTask, CapturedLog, EmbeddedCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::RunningElector;
@@ -32,12 +32,14 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
         "namespaces/kube-system/leases?",
     ] {
         for end in [Switches::break_watches, Switches::close_watches] {
-            let cluster = EmbeddedCluster::new();
+            let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::new());
             let (elector, _candidate) = old_elector(&cluster).await;
             cluster.reroute(watch);
             end(&cluster.faults());
             pass(seconds(3)).await;
             assert_eq!(elector.lives(), 2, "{watch}");
+            let lines = log.lines("the store was restored to an older version");
+            assert_eq!(lines.len(), 1, "{watch}");
         }
     }
 }
@@ -96,20 +98,4 @@ async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
         let holder = cluster.holder("default", "l");
         assert_eq!(holder.as_deref(), Some("plain"));
     }
-}
-
-/// A store that has not changed is no older one, however often it is listed.
-#[tokio::test(start_paused = true)]
-async fn a_list_at_the_same_revision_starts_no_elector_anew() {
-    let cluster = EmbeddedCluster::new();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
-    for _ in 0..5 {
-        cluster.compact();
-        cluster.faults().break_watches();
-        pass(seconds(40)).await;
-    }
-    assert_eq!(elector.lives(), 1);
-    cluster.renew("default", "l", "plain");
-    pass(millis(100)).await;
 }

@@ -1,6 +1,6 @@
 //! The decision of a step, as data: effects, the reason, and when to step again.
 
-mod words;
+mod text;
 
 use std::time::Duration;
 

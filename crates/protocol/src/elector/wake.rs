@@ -104,7 +104,7 @@ impl fmt::Display for WakeReason {
             Self::Expiry => "the lease expires",
             Self::AcceptLate => "the accept is late",
             Self::AcceptWindow => "the accept window ends",
-            Self::ProofOfAbsence => "no former holder can lead any more",
+            Self::ProofOfAbsence => "no former holder can still lead",
             Self::CreationUnseen => "the creation is tried again",
             Self::AckWindow => "an ack window ends",
             Self::AckStale => "the ack of the next leader is not fresh any more",

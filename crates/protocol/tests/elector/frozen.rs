@@ -79,7 +79,7 @@ fn a_preference_that_stands_is_withdrawn_when_the_freeze_begins() {
     let decision = fixture.step();
     assert_eq!(
         decision.reason.to_string(),
-        "b need not make room any more: c has to wait, since the lease is frozen"
+        "b is no longer asked to make room: c has to wait, since the lease is frozen"
     );
     assert_eq!(fixture.apply(&decision).preferred_holder, None);
     assert!(matches!(fixture.step().reason, Reason::Frozen { .. }));

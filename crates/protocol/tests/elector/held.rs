@@ -128,7 +128,7 @@ fn a_preference_is_withdrawn_when_its_reason_vanishes() {
     let decision = fixture.step();
     assert_eq!(
         decision.reason.to_string(),
-        "b need not make room any more: c does not answer"
+        "b is no longer asked to make room: c does not answer"
     );
     assert_eq!(fixture.apply(&decision).preferred_holder, None);
     assert!(

@@ -85,7 +85,7 @@ fn a_preference_for_the_holder_itself_is_withdrawn() {
     fixture.lease(odd);
     assert_eq!(
         fixture.step().reason.to_string(),
-        "b need not make room any more: b is the holder itself"
+        "b is no longer asked to make room: b is the holder itself"
     );
 }
 

@@ -44,9 +44,7 @@ fn a_leader_makes_room_until_the_time_that_is_said() {
     let told = ranking.candidates.iter().find(|each| each.name == id("a"));
     assert_eq!(
         told.map(|told| told.reason.as_str()),
-        Some(
-            "it is told to stand down for another 60.0s, by the annotation elector.dev/stand-down"
-        )
+        Some("the annotation elector.dev/stand-down excludes it for another 60.0s")
     );
     skip(&mut fixture, 59.0);
     assert_eq!(fixture.step().action(), Action::Prefer);

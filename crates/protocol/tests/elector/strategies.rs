@@ -74,7 +74,7 @@ fn the_highest_priority_leads_and_the_oldest_version_where_there_is_none() {
     prioritize(&mut fixture, 0);
     assert_eq!(
         fixture.step().reason.to_string(),
-        "b need not make room any more: a is not better than the holder"
+        "b is no longer asked to make room: a is not better than the holder"
     );
 }
 

@@ -27,7 +27,7 @@ fn a_new_deployment_starts_at_once_when_the_elector_has_been_up() {
     assert!(record.is_unaccepted_grant());
     assert_eq!(
         decision.reason.to_string(),
-        "the lease is unheld and nobody can lead any more; a has the older emulation version 1.1.0 (not 1.2.0)"
+        "the lease is unheld and no former holder can still lead; a has the older emulation version 1.1.0 (not 1.2.0)"
     );
 }
 

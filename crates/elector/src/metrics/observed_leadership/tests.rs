@@ -169,7 +169,7 @@ fn a_preference_is_no_renewal_and_a_late_renewal_is_no_change() {
 }
 
 #[test]
-fn what_other_processes_do_is_told_apart() {
+fn each_act_of_other_processes_has_a_reason_of_its_own() {
     let mut lease = FollowedLease::led();
     assert_eq!(lease.acquire("b"), change(LeadershipEnd::Taken, None));
     assert_eq!(lease.acquire("b"), change(LeadershipEnd::Restarted, None));

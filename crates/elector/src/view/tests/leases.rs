@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
 use crate::leadership_change::ExpectedGrant;
-use crate::view::{Area, LeaseSeen, LeaseVersion, ResourceVersion, Restored};
+use crate::view::{LeaseSeen, LeaseVersion, ResourceVersion, Restored};
 
 #[test]
 fn a_lease_found_by_a_relist_proves_nothing() {
@@ -135,11 +135,9 @@ fn a_list_or_a_read_from_before_what_was_known_is_a_restored_store() {
         world.view.handle_lease_read(now, old(), known),
         Err(Restored)
     );
-    world.view.handle_lease_gap(&Area::Everywhere);
+    world.view.handle_lease_gap(&None);
     assert_eq!(
-        world
-            .view
-            .handle_leases(now, &Area::Everywhere, vec![old()]),
+        world.view.handle_leases(now, &None, vec![old()]),
         Err(Restored)
     );
 }
@@ -223,7 +221,7 @@ fn a_malformed_lease_in_a_list_does_not_hide_the_others() {
 }
 
 #[test]
-fn each_change_of_leadership_is_told_once() {
+fn each_change_of_leadership_is_reported_once() {
     let mut world = ViewScene::new();
     world.list_candidates(vec![candidate("a", "l", 1), candidate("b", "l", 2)]);
     world.list_leases(vec![lease("l", 3, held("a", 1))]);
@@ -246,7 +244,7 @@ fn each_change_of_leadership_is_told_once() {
     world.list_leases(vec![]);
     assert_eq!(
         world.changes(),
-        ["nobody leads ns/l: the lease was deleted"]
+        ["ns/l has no leader: the lease was deleted"]
     );
 }
 
@@ -265,7 +263,7 @@ fn a_holder_after_a_pause_still_has_a_predecessor() {
 }
 
 #[test]
-fn a_grant_of_ours_is_told_with_its_reason_whether_event_or_reply_comes_first() {
+fn a_grant_of_ours_is_reported_with_its_reason_whether_event_or_reply_comes_first() {
     for event_first in [true, false] {
         let mut world = ViewScene::synced();
         world.candidate(candidate("a", "l", 10));
@@ -302,7 +300,7 @@ fn a_lease_that_made_the_code_fail_is_not_taken_for_absent() {
     world.lease(lease("l", 11, held("a", 1)));
     world.view.guarded(&key("l"), |_| panic!("half way"));
     // Those that named it are forgotten with it, and the others are not.
-    assert_eq!(world.view.known_candidates.len(), 1);
+    assert_eq!(world.view.candidate_index.len(), 1);
     assert_eq!(
         world.view.take_panics(),
         [(key("l"), "half way".to_owned())]

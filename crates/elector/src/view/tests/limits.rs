@@ -9,7 +9,7 @@ use elector_protocol::{
 
 use super::{ViewScene, candidate, held, id, lease, time};
 use crate::view::{
-    Area, CandidateSeen, LEASE_CANDIDATES, LimitHit, NAMESPACE_CANDIDATES, ResourceVersion,
+    CandidateSeen, LEASE_CANDIDATES, LimitHit, NAMESPACE_CANDIDATES, ResourceVersion,
 };
 
 /// A candidate that was created in this second.
@@ -19,7 +19,7 @@ fn created(name: &str, second: i64) -> CandidateSeen {
     seen
 }
 
-/// A later revision of a candidate, which lists so many strategies.
+/// A later revision of a candidate, which lists this number of strategies.
 fn grown(mut seen: CandidateSeen, strategies: usize) -> CandidateSeen {
     let list = vec![StrategyName::oldest_emulation_version(); strategies];
     let spec = CandidateSpec {
@@ -59,19 +59,19 @@ impl ViewScene {
 fn the_oldest_are_considered_and_a_flood_pushes_none_of_them_out() {
     let mut world = crowded();
     assert_eq!(world.names("l"), named(0..64));
-    let told = LimitHit::Lease {
+    let hit = LimitHit::Lease {
         lease: super::key("l"),
         considered: LEASE_CANDIDATES,
         waiting: 1,
     };
-    assert_eq!(world.hits(), [told]);
+    assert_eq!(world.hits(), [hit]);
     world.dirty();
     for second in 100..1000 {
         world.candidate(created(&format!("a{second:05}"), second));
     }
     assert_eq!(world.names("l"), named(0..64));
     assert_eq!(world.dirty(), [""; 0], "none of it costs a step");
-    assert_eq!(world.hits(), [], "it was told");
+    assert_eq!(world.hits(), [], "it was reported");
 }
 
 #[test]
@@ -168,16 +168,16 @@ fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
     let hits = world.hits();
     assert!(
         matches!(&hits[..], [LimitHit::Namespace { lease, .. }] if lease.namespace.as_ref() == "ns"),
-        "told once: {hits:?}"
+        "reported once: {hits:?}"
     );
-    let known = world.view.known_candidates.len();
+    let known = world.view.candidate_index.len();
     assert!(known > 20_000 && known <= NAMESPACE_CANDIDATES, "{known}");
     assert_eq!(world.names("l00000"), ["c00000"], "the oldest are kept");
     assert_eq!(world.names(&format!("l{:05}", count + 4)), [""; 0]);
     let mut elsewhere = one_each(count + 9);
     elsewhere.lease = LeaseKey::new("quiet", elsewhere.lease.name.clone());
     world.candidate(elsewhere);
-    assert_eq!(world.view.known_candidates.len(), known + 1);
+    assert_eq!(world.view.candidate_index.len(), known + 1);
     // One that grows beyond what there is room for is left out itself, and those before it have grown.
     for second in 0..100 {
         world.candidate(grown(one_each(second), 400));
@@ -185,23 +185,11 @@ fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
     assert_eq!(world.names("l00000"), ["c00000"]);
     assert_eq!(world.names("l00099"), [""; 0]);
     // There is room again where candidates go.
-    let area = Area::Namespace("ns".into());
+    let area = Some("ns".into());
     world.view.handle_candidates(time(world.now), &area, vec![]);
-    assert_eq!(world.view.known_candidates.len(), 1);
+    assert_eq!(world.view.candidate_index.len(), 1);
     world.candidate(one_each(count + 4));
-    assert_eq!(world.view.known_candidates.len(), 2);
-}
-
-#[test]
-fn what_is_counted_of_a_candidate_that_grew_goes_with_it() {
-    let mut world = ViewScene::synced();
-    world.candidate(created("stays", 1));
-    let before = format!("{:?}", world.view.usage);
-    world.candidate(created("goes", 2));
-    world.candidate(grown(created("goes", 2), 30));
-    assert_ne!(format!("{:?}", world.view.usage), before);
-    world.gone("goes");
-    assert_eq!(format!("{:?}", world.view.usage), before);
+    assert_eq!(world.view.candidate_index.len(), 2);
 }
 
 /// A list of a hundred thousand strategies may stand in one object of v1alpha1.

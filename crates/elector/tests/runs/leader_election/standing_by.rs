@@ -4,7 +4,7 @@ use elector::{BuiltinController, Config, Event};
 use elector_apiserver::{Fault, Latency, RequestVerb, Rule};
 use elector_protocol::Term;
 use elector_testing::{
-    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
+    CANDIDATES, CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds,
 };
 use http::StatusCode;
 
@@ -46,7 +46,7 @@ async fn one_of_two_leads_and_both_say_so() {
     assert_eq!(log.lines("standing by"), [expected]);
 }
 
-/// Elections, hand-overs, pings, collections and the lock of the built-in controller: all of it is written by the
+/// Elections, hand-overs, pings, collections, Events and the lock of the built-in controller: all of it is written by the
 /// elector that acts, and the other one knows it all.
 #[tokio::test(start_paused = true)]
 async fn a_standby_writes_nothing() {
@@ -56,8 +56,9 @@ async fn a_standby_writes_nothing() {
     ] {
         let cluster = EmbeddedCluster::with_gate();
         let start = cluster.now();
-        let config = |name| Config {
+        let config = |name: &str| Config {
             builtin: builtin.clone(),
+            event_host: Some(name.to_owned()),
             ..electing(name)
         };
         let active = Replica::start_with(&cluster, "active", config("active"));
@@ -75,7 +76,9 @@ async fn a_standby_writes_nothing() {
         pass(seconds(40 * 60)).await;
         assert!(cluster.read(CANDIDATES, "ns", "best").is_none());
         assert!(active.leads());
-        assert!(active.acts_since(start).len() > 5);
+        let acts = active.acts_since(start);
+        let events = acts.iter().filter(|act| act.path().ends_with("/events"));
+        assert!(acts.len() > 5 && events.count() > 2);
         assert_eq!(standby.writes_since(start), []);
     }
 }
@@ -121,24 +124,34 @@ async fn an_elector_that_has_just_begun_leaves_the_lock_to_one_that_has_watched(
     assert!(new.says_that_it_stands_by());
 }
 
-/// A candidate for the lock of the electors is refused, as its election would unseat the elector that acts.
+/// A candidate for a lock is refused, as its election would unseat the elector that holds it.
 #[tokio::test(start_paused = true)]
-async fn no_candidate_leads_the_electors() {
+async fn no_candidate_leads_by_a_lock() {
     let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    let active = Replica::start(&cluster, "active");
-    let _standby = Replica::start(&cluster, "standby");
+    let config = Config {
+        builtin: BuiltinController::Replace { host: "pod".into() },
+        ..electing("active")
+    };
+    let active = Replica::start_with(&cluster, "active", config);
     pass(seconds(20)).await;
-    let _candidate =
-        ScriptedCandidate::start(&cluster, "elector-system", "hostile", "elector", "0.0.1");
-    pass(seconds(120)).await;
+    for (namespace, lock, owners) in [
+        ("elector-system", "elector", "electors"),
+        (
+            "kube-system",
+            "leader-election-controller",
+            "built-in controller",
+        ),
+    ] {
+        let holder = cluster.holder(namespace, lock);
+        let _candidate = ScriptedCandidate::start(&cluster, namespace, "hostile", lock, "0.0.1");
+        pass(seconds(120)).await;
+        assert_eq!(cluster.holder(namespace, lock), holder);
+        let refused = log.lines(&format!(
+            "failed to admit LeaseCandidate {namespace}/hostile: {namespace}/{lock} is the lock of the {owners}"
+        ));
+        assert_eq!(refused.len(), 1, "{refused:?}");
+    }
     assert!(active.leads());
-    let key = lock();
-    let (namespace, name) = (&key.namespace, &key.name);
-    assert_eq!(cluster.term(namespace, name), Some(1));
-    let refused = log.lines(
-        "failed to admit LeaseCandidate elector-system/hostile: elector-system/elector is the lock of the electors",
-    );
-    assert_eq!(refused.len(), 2, "{refused:?}");
 }
 
 /// Without the right to read or to write the lock, one line names what is missing and what helps, and another elector

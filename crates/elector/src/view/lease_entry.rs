@@ -5,7 +5,7 @@ use elector_protocol::elector::Election;
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 
 use crate::leadership_change::{ExpectedGrant, LeadershipChange};
-use crate::view::waiting::OverflowCandidates;
+use crate::view::overflow::OverflowCandidates;
 
 /// One lease.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct LeaseEntry {
     /// The candidates for which there is no place in the election.
     pub(super) waiting: OverflowCandidates,
     /// True once waiting ones are reported.
-    pub(super) overflow_told: bool,
+    pub(super) overflow_reported: bool,
     /// The last holder, while there is none.
     former: Option<Identity>,
 }
@@ -39,7 +39,7 @@ impl LeaseEntry {
             fault: None,
             expected: None,
             waiting: OverflowCandidates::default(),
-            overflow_told: false,
+            overflow_reported: false,
             former: None,
         }
     }

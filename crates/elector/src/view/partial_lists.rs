@@ -7,8 +7,8 @@ use std::sync::Arc;
 use elector_api::{Lease, LeaseCandidate};
 
 use crate::view::limits::{NAMESPACE_BYTES, NAMESPACE_CANDIDATES, bytes_of};
-use crate::view::seen::{CandidateSeen, LeaseSeen, ParsedCandidate};
-use crate::view::waiting::Seniority;
+use crate::view::observed::{CandidateSeen, LeaseSeen, ParsedCandidate};
+use crate::view::overflow::Seniority;
 
 /// A list of Leases on its way in.
 #[derive(Debug, Default)]

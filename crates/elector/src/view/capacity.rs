@@ -4,9 +4,9 @@
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{CandidateRecord, Identity, Instant, LeaseSnapshot, ResourceVersion};
 
-use crate::view::entry::LeaseEntry;
+use crate::view::lease_entry::LeaseEntry;
 use crate::view::limits::LEASE_CANDIDATES;
-use crate::view::waiting::Seniority;
+use crate::view::overflow::Seniority;
 
 // === impl LeaseEntry ===
 
@@ -77,14 +77,14 @@ impl LeaseEntry {
     /// The numbers considered and waiting, where none waited before; reported once, until a quarter of the places is
     /// free again.
     pub(super) fn new_overflow(&mut self) -> Option<(usize, usize)> {
-        if self.waiting.is_empty() && !self.overflow_told {
+        if self.waiting.is_empty() && !self.overflow_reported {
             return None;
         }
         let considered = self.election.candidates().count();
-        let told = self.overflow_told;
-        self.overflow_told =
-            !self.waiting.is_empty() || (told && considered > LEASE_CANDIDATES / 4 * 3);
-        (!told && self.overflow_told).then_some((considered, self.waiting.len()))
+        let reported = self.overflow_reported;
+        self.overflow_reported =
+            !self.waiting.is_empty() || (reported && considered > LEASE_CANDIDATES / 4 * 3);
+        (!reported && self.overflow_reported).then_some((considered, self.waiting.len()))
     }
 
     /// Gives the places to those that come first, and says whether a place changed hands.

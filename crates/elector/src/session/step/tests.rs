@@ -13,11 +13,16 @@ fn leads(cluster: &EmbeddedCluster, lease: &str, holder: &str) -> bool {
     cluster.holder("ns", lease).as_deref() == Some(holder)
 }
 
-fn stumble(election: &Election, now: Instant, wall: Timestamp, settings: &Settings) -> Decision {
-    let stumbles = election
+fn failing_step(
+    election: &Election,
+    now: Instant,
+    wall: Timestamp,
+    settings: &Settings,
+) -> Decision {
+    let fails = election
         .candidates()
-        .any(|candidate| candidate.name.as_str() == "stone");
-    assert!(!stumbles, "stumbled over a stone");
+        .any(|candidate| candidate.name.as_str() == "cause");
+    assert!(!fails, "failed on purpose");
     election.step(now, wall, settings)
 }
 
@@ -25,11 +30,11 @@ fn stumble(election: &Election, now: Instant, wall: Timestamp, settings: &Settin
 async fn a_panic_stops_one_lease_for_as_long_as_it_lasts() {
     let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let elector = Elector::new(Config::default(), cluster.cluster()).unwrap();
-    let elector = elector.with_clock(cluster.clock()).with_step(stumble);
+    let elector = elector.with_clock(cluster.clock()).with_step(failing_step);
     let _elector = BackgroundTask::spawn(elector.run(std::future::pending::<()>()));
     pass(seconds(20)).await;
     let _bad = ScriptedCandidate::start(&cluster, "ns", "a", "bad", "1.0.0");
-    cluster.register("ns", "stone", "bad", "1.0.0");
+    cluster.register("ns", "cause", "bad", "1.0.0");
     let _good = ScriptedCandidate::start(&cluster, "ns", "b", "good", "1.0.0");
     cluster
         .wait_for("the other lease", millis(200), |cluster| {
@@ -38,11 +43,14 @@ async fn a_panic_stops_one_lease_for_as_long_as_it_lasts() {
         .await;
     pass(seconds(10)).await;
     assert!(
-        !log.lines("lease=ns/bad panic=\"stumbled over a stone\"")
+        !log.lines("lease=ns/bad panic=\"failed on purpose\"")
             .is_empty()
     );
-    assert!(log.lines("stumbled").len() < 20, "the backoff grows");
-    cluster.delete(CANDIDATES, "ns", "stone");
+    assert!(
+        log.lines("failed on purpose").len() < 20,
+        "the backoff grows"
+    );
+    cluster.delete(CANDIDATES, "ns", "cause");
     cluster
         .wait_for("the lease itself", seconds(20), |cluster| {
             leads(cluster, "bad", "a")

@@ -98,7 +98,7 @@ fn a_list_keeps_the_oldest_of_a_namespace_whichever_page_they_come_with() {
         let listed = seen.iter().map(|seen| seen.candidate.name.to_string());
         assert_eq!(listed.collect::<Vec<_>>(), expected);
         scene.list_candidates(seen);
-        assert_eq!(scene.view.known_candidates.len(), fits);
+        assert_eq!(scene.view.candidate_index.len(), fits);
         assert!(matches!(
             scene.view.next_limit_hit(),
             Some(LimitHit::Namespace { candidates, .. }) if candidates == fits
@@ -107,7 +107,7 @@ fn a_list_keeps_the_oldest_of_a_namespace_whichever_page_they_come_with() {
 }
 
 #[test]
-fn no_more_malformed_candidates_are_kept_than_are_told_of() {
+fn no_more_malformed_candidates_are_kept_than_are_reported() {
     let mut list = CandidateList::default();
     let malformed = |index: usize| object(&format!("c{index:05}"), 0, &json!({"leaseName": ""}));
     list.extend((0..3000).map(malformed));

@@ -11,15 +11,6 @@ use tracing::debug;
 
 use crate::view::limits::{CANDIDATE_BYTES, strategies};
 
-/// The namespaces that one watch covers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Area {
-    /// All of them.
-    Everywhere,
-    /// This one.
-    Namespace(Arc<str>),
-}
-
 /// A revision of a Lease: what it says, and the object that says it where that is worth keeping.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseSeen {
@@ -69,20 +60,11 @@ pub(super) fn is_kept(object: &PackedLease) -> bool {
     object.bytes() <= KEPT_BYTES
 }
 
-// === impl Area ===
-
-impl Area {
-    /// As a watch names it.
-    pub(crate) fn of(namespace: Option<Arc<str>>) -> Self {
-        namespace.map_or(Self::Everywhere, Self::Namespace)
-    }
-
-    pub(super) fn covers(&self, namespace: &str) -> bool {
-        match self {
-            Self::Everywhere => true,
-            Self::Namespace(own) => own.as_ref() == namespace,
-        }
-    }
+/// True if a watch of this namespace, or of all where it is `None`, covers that one.
+pub(super) fn covers(watched: &Option<Arc<str>>, namespace: &str) -> bool {
+    watched
+        .as_deref()
+        .is_none_or(|watched| watched == namespace)
 }
 
 // === impl LeaseSeen ===

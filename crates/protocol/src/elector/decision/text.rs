@@ -14,7 +14,7 @@ impl fmt::Display for Vacancy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Released => f.write_str("the lease is released"),
-            Self::Unheld => f.write_str("the lease is unheld and nobody can lead any more"),
+            Self::Unheld => f.write_str("the lease is unheld and no former holder can still lead"),
             Self::Expired { holder, after } => {
                 write!(f, "{holder} has not renewed for {}s", after.as_secs())
             }
@@ -136,7 +136,7 @@ impl fmt::Display for Reason {
             } => {
                 write!(
                     f,
-                    "{holder} need not make room any more: {preferred} {because}"
+                    "{holder} is no longer asked to make room: {preferred} {because}"
                 )
             }
         }

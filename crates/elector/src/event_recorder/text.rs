@@ -1,0 +1,168 @@
+//! The texts of Events: a reason in CamelCase, and a sentence.
+
+use elector_api::{PREFERENCE_HELD_BACK, hold_back_note};
+use elector_protocol::elector::{HoldBackNotice, Reason};
+use elector_protocol::{Identity, LeaseKey, LeaseSnapshot};
+use elector_runtime::EventSeverity::{self, Normal, Warning};
+use elector_runtime::RecordedEvent;
+
+use crate::leadership_change::{ChangeCause, LeadershipChange};
+use crate::view::LimitHit;
+
+/// `action` of Events about elections.
+const ELECT: &str = "Elect";
+/// `action` of Events about preferences.
+const PREFER: &str = "Prefer";
+
+/// An Event about an election.
+fn event(
+    key: &LeaseKey,
+    lease: Option<&LeaseSnapshot>,
+    severity: EventSeverity,
+    reason: &'static str,
+    note: String,
+) -> RecordedEvent {
+    RecordedEvent {
+        lease: key.clone(),
+        uid: lease.map(|lease| lease.uid.clone()),
+        version: None,
+        severity,
+        reason,
+        action: ELECT,
+        note,
+        related: None,
+    }
+}
+
+pub(super) fn of_change(change: &LeadershipChange, lease: Option<&LeaseSnapshot>) -> RecordedEvent {
+    let (reason, severity) = match change.cause {
+        ChangeCause::Elected => ("Elected", Normal),
+        ChangeCause::Expired => ("Expired", Warning),
+        ChangeCause::NotAccepted => ("NotAccepted", Warning),
+        ChangeCause::HandedOver => ("HandedOver", Normal),
+        ChangeCause::Acquired => ("Acquired", Normal),
+        ChangeCause::Released => ("Released", Normal),
+        ChangeCause::Removed => ("Removed", Warning),
+        ChangeCause::Deleted => ("Deleted", Warning),
+    };
+    let (term, why) = (change.term.0, &change.reason);
+    let note = match &change.holder {
+        Some(holder) => format!("{holder} leads in term {term}: {why}"),
+        None => format!("no leader: {why}"),
+    };
+    RecordedEvent {
+        // One with a count would show the leader of the first.
+        version: lease.map(|lease| lease.version),
+        ..event(&change.lease, lease, severity, reason, note)
+    }
+}
+
+/// The Event where nothing is elected, `None` where that is not so.
+pub(super) fn of_standstill(
+    key: &LeaseKey,
+    lease: Option<&LeaseSnapshot>,
+    reason: &Reason,
+) -> Option<RecordedEvent> {
+    let (word, severity) = match reason {
+        Reason::StrategyConflict(_) => ("StrategyConflict", Warning),
+        Reason::NoEligible { .. } => ("NoEligibleCandidate", Warning),
+        Reason::NoAck(_) => ("NoCandidateAnswers", Warning),
+        Reason::ForeignStrategy(_) => ("ForeignStrategy", Normal),
+        Reason::Frozen { .. } => ("Frozen", Normal),
+        _ => return None,
+    };
+    Some(event(key, lease, severity, word, reason.to_string()))
+}
+
+pub(super) fn of_builtin(
+    key: &LeaseKey,
+    lease: Option<&LeaseSnapshot>,
+    controller: &Identity,
+) -> RecordedEvent {
+    let note = format!(
+        "the built-in controller is electing: this lease is left to it while {controller} renews its lock"
+    );
+    event(key, lease, Normal, "BuiltinController", note)
+}
+
+pub(super) fn of_limit(hit: &LimitHit, lease: Option<&LeaseSnapshot>) -> RecordedEvent {
+    let (reason, note) = match hit {
+        LimitHit::Lease { considered, .. } => (
+            "CandidatesWait",
+            format!(
+                "more candidates than are considered: the holder, the preferred one and the oldest are, up to \
+                 {considered}, and the others wait"
+            ),
+        ),
+        LimitHit::Namespace {
+            lease, candidates, ..
+        } => (
+            "NamespaceFull",
+            format!(
+                "namespace {} has more candidates than are kept: {candidates} are, and those that came last, as one \
+                 of this lease, are left out",
+                lease.namespace
+            ),
+        ),
+        LimitHit::Writes { lease } => (
+            "NamespaceHeldUp",
+            format!(
+                "the leases of namespace {} cost more requests than one namespace may: they wait for each other",
+                lease.namespace
+            ),
+        ),
+    };
+    event(hit.lease(), lease, Warning, reason, note)
+}
+
+pub(super) fn of_hold_back(
+    key: &LeaseKey,
+    lease: Option<&LeaseSnapshot>,
+    holder: &Identity,
+    notice: &HoldBackNotice,
+) -> RecordedEvent {
+    let note = hold_back_note(holder, notice);
+    RecordedEvent {
+        // One with a count would show the end of the first.
+        version: lease.map(|lease| lease.version),
+        action: PREFER,
+        ..event(key, lease, Warning, PREFERENCE_HELD_BACK, note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use elector_protocol::StrategyName;
+
+    use super::*;
+
+    #[test]
+    fn obstacles_are_events_and_other_reasons_are_not() {
+        let id = |name: &str| Identity::new(name).unwrap();
+        let remaining = Duration::from_secs(60);
+        let strategy = StrategyName::parse("example.com/mine").unwrap();
+        for (reason, expected) in [
+            (Reason::NoAck(vec![id("a")]), Some("NoCandidateAnswers")),
+            (Reason::ForeignStrategy(strategy), Some("ForeignStrategy")),
+            (
+                Reason::Frozen {
+                    holder: id("a"),
+                    better: id("b"),
+                    remaining,
+                },
+                Some("Frozen"),
+            ),
+            (Reason::HolderIsBest(id("a")), None),
+            (Reason::Missing, None),
+        ] {
+            let event = of_standstill(&LeaseKey::new("ns", "l"), None, &reason);
+            assert_eq!(event.as_ref().map(|event| event.reason), expected);
+            assert_eq!(
+                event.map(|event| event.note == reason.to_string()),
+                expected.map(|_| true)
+            );
+        }
+    }
+}
