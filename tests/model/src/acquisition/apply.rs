@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use elector_protocol::elector::Actor;
 use elector_protocol::holder::WriteKind;
 use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy};
+use elector_verify::Actor;
 
 use super::super::elector::ElectorRequest;
 use super::super::elector_transition::ElectorTransition;
@@ -128,7 +128,7 @@ impl AcquisitionState {
                 witnesses = self.witnesses_of(index, kind, system);
                 self.judge_new_term(&write.record, system);
                 let author = &system.kind.configs[*name].identity;
-                Rc::make_mut(&mut self.store).put(write, &Actor::Candidate(author))
+                Rc::make_mut(&mut self.store).put(write, Actor::Candidate(author))
             }
         };
         if landed == Landed::Applied {
@@ -190,7 +190,7 @@ impl AcquisitionState {
         if self.store.accepts(write, Side::Elector) {
             self.judge_new_term(&write.record, system);
         }
-        if Rc::make_mut(&mut self.store).put(write, &Actor::Elector) == Landed::Conflict {
+        if Rc::make_mut(&mut self.store).put(write, Actor::Elector) == Landed::Conflict {
             return Witnesses::NONE;
         }
         self.lease_changed(system, writer);

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use elector_protocol::elector::Actor;
 use elector_protocol::{LeaseRecord, LeaseWrite};
+use elector_verify::Actor;
 
 use super::super::clocks::TICK_SECONDS;
 use super::super::elector::ElectorRequest;
@@ -211,7 +211,7 @@ impl ElectionState {
     /// A write of a candidate's reaches the store.
     fn put(&mut self, index: usize, write: &LeaseWrite, system: &ElectionSystem) -> Landed {
         let actor = Actor::Candidate(&system.kind.configs[index].identity);
-        let landed = Rc::make_mut(&mut self.store).put(write, &actor);
+        let landed = Rc::make_mut(&mut self.store).put(write, actor);
         if landed == Landed::Applied {
             self.lease_changed(&system.run, None);
         }
@@ -289,7 +289,7 @@ impl ElectionState {
         let takes_over = self.takes_over(&write.record);
         let before = self.store.lease.as_ref();
         let signals = before.is_some_and(|lease| lease.record.same_record(&write.record));
-        if Rc::make_mut(&mut self.store).put(write, &Actor::Elector) == Landed::Conflict {
+        if Rc::make_mut(&mut self.store).put(write, Actor::Elector) == Landed::Conflict {
             return Witnesses::NONE;
         }
         self.lease_changed(run, writer);
