@@ -10,14 +10,14 @@ use proptest::prelude::{
     prop_assert_ne, prop_oneof, proptest,
 };
 
-use super::fixture::{LeaseRegister, config_of, identity, modes, wall_at};
+use super::fixture::{LeaseRegister, config_of, form, identity, modes, wall_at};
 use super::shown_history::ShownHistory;
 use super::{
     Effect, Holder, HolderMode, LeaseEvent, LeaseOutcome, ReadFailed, StopReason, WriteKind,
 };
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::lease_watch::NewsSource;
-use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
+use crate::names::{ResourceVersion, Term, Token, Uid};
 use crate::renumber::{Renumber, Renumbering};
 use crate::time::{Instant, Moment, Timestamp};
 use crate::timing::CandidateTiming;
@@ -561,42 +561,6 @@ impl Renumbering for ShiftNumbers {
     }
     fn term(&mut self, term: &mut Term) {
         term.0 += 3;
-    }
-}
-
-/// The one form of a write of this kind: of what was sent it takes the time, the duration and the token.
-fn form(kind: &WriteKind, me: &Identity, base: &LeaseRecord, sent: &LeaseRecord) -> LeaseRecord {
-    let at = sent.renew_time;
-    let renewed = LeaseRecord {
-        renew_time: at,
-        duration_seconds: sent.duration_seconds,
-        ..base.clone()
-    };
-    let started = |holder: Option<&Identity>, term, token: Option<Token>| LeaseRecord {
-        holder: holder.cloned(),
-        acquire_time: at,
-        term,
-        preferred_holder: None,
-        token,
-        token_term: token.map(|_| term),
-        ..renewed.clone()
-    };
-    match kind {
-        WriteKind::Renew => renewed,
-        WriteKind::Accept => LeaseRecord {
-            acquire_time: base.acquire_time.or(at),
-            token: sent.token,
-            token_term: Some(base.term),
-            ..renewed
-        },
-        WriteKind::Acquire => started(Some(me), base.term.next(), sent.token),
-        // Only an accepted term is handed over, and to the candidate that it prefers.
-        WriteKind::HandOff(_) if !base.has_token() => renewed,
-        WriteKind::HandOff(_) => started(base.preferred_holder.as_ref(), base.term.next(), None),
-        WriteKind::Release => LeaseRecord {
-            duration_seconds: Some(1),
-            ..started(None, base.term, None)
-        },
     }
 }
 
