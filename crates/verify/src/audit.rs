@@ -4,18 +4,10 @@
 
 use elector_protocol::{Identity, LeaseRecord};
 
+use crate::actor::Actor;
 use crate::broken_rule::BrokenRule;
 use crate::reading::{duration, has_token, is_released};
 use crate::verdict::{Invariant, LeaseChangeKind};
-
-/// The writer of a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Actor<'a> {
-    /// An elector.
-    Elector,
-    /// A candidate of ours, under this identity.
-    Candidate(&'a Identity),
-}
 
 /// Names the move from `before` to `after`, a change written by `actor`.
 ///

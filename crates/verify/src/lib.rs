@@ -11,6 +11,7 @@
 //! it never asks which candidate should have led, only whether what happened was allowed. It performs no I/O and reads no clock, so
 //! a simulation can pass its own times.
 
+mod actor;
 mod audit;
 mod broken_rule;
 mod checker;
@@ -28,7 +29,8 @@ mod verdict;
 mod verify;
 mod work_trace;
 
-pub use audit::{Actor, audit};
+pub use actor::Actor;
+pub use audit::audit;
 pub use broken_rule::BrokenRule;
 pub use entry::{EntryContent, Event, EventKind, HistoryEntry, between};
 pub use history::{Beginning, History, Times, TraceCoverage};

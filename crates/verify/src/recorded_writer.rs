@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use elector_protocol::{Identity, ResourceVersion, Timestamp};
 
-use crate::audit::Actor;
+use crate::actor::Actor;
+use crate::entry::between;
 
 /// The writer of a revision, with the time at which it sent it and its own clock. With it the waits of R4, R6 and R18 are
 /// judged to the microsecond, answers by what the elector had heard (R15), and preferences by the budget (R23).
@@ -101,6 +102,6 @@ impl RecordedWriter {
     /// The time that its clock counted from `at` until it sent the write. Times of a history have whole microseconds, so
     /// one is added for each end.
     pub(crate) fn counted_from(&self, at: Timestamp) -> Duration {
-        crate::between(at, self.sent).mul_f64(self.rate) + Duration::from_micros(2)
+        between(at, self.sent).mul_f64(self.rate) + Duration::from_micros(2)
     }
 }

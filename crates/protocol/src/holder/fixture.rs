@@ -340,7 +340,12 @@ impl HolderFixture {
 }
 
 /// The one form of a write of this kind: of what was sent it takes the time, the duration and the token.
-pub(super) fn form(kind: &WriteKind, me: &Identity, base: &LeaseRecord, sent: &LeaseRecord) -> LeaseRecord {
+pub(super) fn form(
+    kind: &WriteKind,
+    me: &Identity,
+    base: &LeaseRecord,
+    sent: &LeaseRecord,
+) -> LeaseRecord {
     let mut form = LeaseRecord {
         renew_time: sent.renew_time,
         duration_seconds: sent.duration_seconds,

@@ -13,7 +13,7 @@ use elector_protocol::{
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof};
 use proptest::test_runner::TestCaseError;
 
-use crate::Recording;
+use crate::RecordedElection;
 
 /// One thing that happens to the Lease or to the watch of the elector.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ struct GappyWatch {
     revision: u64,
     created: u64,
     lease: Option<LeaseSnapshot>,
-    recording: Recording,
+    recording: RecordedElection,
     election: Election,
     /// True while the watch is unbroken.
     whole: bool,
@@ -107,7 +107,7 @@ impl GappyWatch {
             revision: 1,
             created: 0,
             lease: None,
-            recording: Recording::new(now, &Settings::default()),
+            recording: RecordedElection::new(now, &Settings::default()),
             election: Election::absent(now),
             whole: true,
         }

@@ -34,7 +34,7 @@ use proptest::test_runner::TestCaseError;
 use crate::arbitrary::{ElectionEvent, candidates, events, identities};
 
 /// All that an elector was shown, as a recorder would have it.
-struct Recording {
+struct RecordedElection {
     history: History,
     participants: Participants,
     /// When the elector began.
@@ -55,7 +55,7 @@ struct Answers {
 fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCaseError> {
     let start = Instant::from_epoch(Duration::from_secs(10));
     let mut election = Election::absent(start);
-    let mut recording = Recording::new(start, settings);
+    let mut recording = RecordedElection::new(start, settings);
     let mut now = start;
     let mut version = 10;
     let mut word = OperatorWord::default();
@@ -134,7 +134,7 @@ fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCas
 /// The write of the present decision is applied by the server.
 fn apply(
     election: &mut Election,
-    recording: &mut Recording,
+    recording: &mut RecordedElection,
     now: Instant,
     wall: Timestamp,
     version: &mut u64,
@@ -203,9 +203,9 @@ fn revision(uid: &Uid, version: ResourceVersion, record: &LeaseRecord) -> Lease 
     lease
 }
 
-// === impl Recording ===
+// === impl RecordedElection ===
 
-impl Recording {
+impl RecordedElection {
     fn new(start: Instant, settings: &Settings) -> Self {
         let mut participants = Participants::new(Limits {
             longest_lease: settings.timing.max_lease_duration,

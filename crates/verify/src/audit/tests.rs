@@ -6,7 +6,7 @@ use elector_protocol::{ResourceVersion, StrategyName, Term, Timestamp, Token};
 
 use super::*;
 
-type Flaw = fn(&mut LeaseRecord);
+type FormFlaw = fn(&mut LeaseRecord);
 
 fn id(name: &str) -> Identity {
     Identity::new(name).unwrap()
@@ -37,7 +37,7 @@ fn each_flaw_counts(
     after: &LeaseRecord,
     actor: Actor<'_>,
     kind: LeaseChangeKind,
-    flaws: &[Flaw],
+    flaws: &[FormFlaw],
 ) {
     assert_eq!(audit(before, after, actor), Ok(kind));
     for (index, flaw) in flaws.iter().enumerate() {
@@ -52,7 +52,7 @@ fn each_flaw_counts(
 #[test]
 fn a_grant_has_one_form() {
     let (me, window, now) = (id("me"), Duration::from_secs(5), at(30).unwrap());
-    let flaws: [Flaw; 9] = [
+    let flaws: [FormFlaw; 9] = [
         |record| record.term = Term(3),
         |record| record.term = Term(5),
         |record| (record.acquire_time, record.renew_time) = (None, None),
@@ -84,7 +84,7 @@ fn a_grant_has_one_form() {
 #[test]
 fn a_hand_over_goes_to_the_preferred_one_and_from_an_accepted_term() {
     let (me, window, now) = (id("me"), Duration::from_secs(5), at(30).unwrap());
-    let changes: [Flaw; 3] = [
+    let changes: [FormFlaw; 3] = [
         |record| record.preferred_holder = Some(id("other")),
         |record| record.preferred_holder = None,
         |record| record.token = None,
@@ -101,7 +101,7 @@ fn a_hand_over_goes_to_the_preferred_one_and_from_an_accepted_term() {
 #[test]
 fn an_elector_changes_the_signals_of_a_term_and_nothing_else() {
     let signalled = accepted().preferring(None, StrategyName::parse("a/b").ok());
-    let flaws: [Flaw; 7] = [
+    let flaws: [FormFlaw; 7] = [
         |record| record.holder = None,
         |record| record.holder = Some(id("other")),
         |record| record.duration_seconds = Some(14),
@@ -125,7 +125,7 @@ fn what_a_holder_writes_of_its_term_has_one_form() {
         renew_time: at(30),
         ..accepted()
     };
-    let flaws: [Flaw; 7] = [
+    let flaws: [FormFlaw; 7] = [
         |record| record.renew_time = at(20),
         |record| record.holder = Some(id("other")),
         |record| record.duration_seconds = Some(14),
@@ -145,7 +145,7 @@ fn what_a_holder_writes_of_its_term_has_one_form() {
         token_term: Some(Term(4)),
         ..granted.clone()
     };
-    let flaws: [Flaw; 4] = [
+    let flaws: [FormFlaw; 4] = [
         |record| record.token = None,
         |record| record.token_term = Some(Term(3)),
         |record| record.renew_time = at(30),
@@ -155,7 +155,7 @@ fn what_a_holder_writes_of_its_term_has_one_form() {
     each_flaw_counts(&granted, &accept, of_next, LeaseChangeKind::Accept, &flaws);
 
     let released = accepted().released(at(30).unwrap());
-    let flaws: [Flaw; 3] = [
+    let flaws: [FormFlaw; 3] = [
         |record| record.duration_seconds = Some(2),
         |record| record.token = Some(Token(ResourceVersion(7))),
         |record| record.term = Term(4),

@@ -3,7 +3,8 @@
 use elector_api::Lease;
 use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp};
 
-use crate::audit::{Actor, audit};
+use crate::actor::Actor;
+use crate::audit::audit;
 use crate::reading::{has_token, is_released, is_same};
 use crate::verdict::LeaseChangeKind;
 

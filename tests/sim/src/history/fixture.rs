@@ -68,7 +68,7 @@ impl WrittenLease {
         });
     }
 
-    /// What was sent is applied, or done by nobody who is known.
+    /// The newest write is applied.
     pub(crate) fn apply(&mut self, at: Duration) {
         self.history.record_lease(at, self.lease.clone());
     }
