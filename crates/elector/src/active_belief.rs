@@ -103,7 +103,7 @@ fn nanos(instant: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use elector_runtime::TokioClock;
-    use elector_testing::{millis, pass, seconds, };
+    use elector_testing::{EmbeddedCluster, millis, pass, seconds};
 
     use super::*;
 

@@ -14,7 +14,6 @@
 //! [R17]: crate::rules#r17
 
 mod action;
-mod audit;
 mod contenders;
 mod decision;
 mod election;
@@ -35,7 +34,6 @@ mod wake;
 
 pub use crate::lease_watch::NewsSource;
 pub use action::Action;
-pub use audit::{Actor, Move, Violation, audit};
 pub use decision::{Decision, Effect, Reason, Vacancy};
 pub use election::{Election, PreferenceField, Settings};
 pub use explain::{Explanation, Objects};

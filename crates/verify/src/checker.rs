@@ -2,10 +2,10 @@
 
 mod acks;
 mod acquisition;
-mod broken_rule;
 mod exemption;
 mod expiry;
 mod memory;
+mod preemption;
 mod rules;
 mod term_start;
 
@@ -17,13 +17,15 @@ use elector_protocol::{
 };
 
 use self::acks::Acks;
-use self::broken_rule::BrokenRule;
 pub(crate) use self::exemption::Exemption;
 use self::memory::{LastRevision, Memory, restores};
+use self::preemption::Preemptions;
 use self::rules::Rules;
+use crate::broken_rule::BrokenRule;
 use crate::entry::between;
 use crate::history::{Beginning, History};
 use crate::participants::{Implementation, Participants};
+use crate::reading::{has_token, is_unaccepted_grant};
 use crate::term_record::{RecordedEnd, SeenRevision, TermRecord, TermRecords, longest_gap};
 use crate::verdict::{Breach, Extent, Invariant, LeaseChangeKind, Unjudged};
 
@@ -39,6 +41,7 @@ pub(crate) struct LeaseChecker<'r> {
     midst: Option<Timestamp>,
     memory: Memory<'r>,
     acks: Acks,
+    preemptions: Preemptions,
     token: Option<TokenOfTerm>,
     term_records: TermRecords,
     exemptions: Vec<Exemption>,
@@ -91,6 +94,7 @@ impl<'r> LeaseChecker<'r> {
             midst: start.filter(|_| started == Beginning::Midway),
             memory: Memory::default(),
             acks: Acks::new(started == Beginning::Empty),
+            preemptions: Preemptions::default(),
             token: None,
             term_records: TermRecords::default(),
             exemptions: Vec::new(),
@@ -145,6 +149,7 @@ impl<'r> LeaseChecker<'r> {
             .is_some_and(|start| !self.created_after(lease, start));
         let before = self.memory.last_of_same_object(&snapshot);
         let gap = before.is_some() && self.gaps.contains(&version);
+        let rules = self.rules(version);
         let verdict = match before {
             _ if foreign => Ok(LeaseChangeKind::Foreign),
             Some(_) if gap => {
@@ -152,14 +157,18 @@ impl<'r> LeaseChecker<'r> {
                 Ok(LeaseChangeKind::Found)
             }
             Some(last) if restores(last, &snapshot.record) => Ok(LeaseChangeKind::Renew),
-            Some(last) => self.rules().change(last, lease, &snapshot, at.as_micros()),
+            Some(last) => rules.change(last, lease, &snapshot, at.as_micros()),
+            None if rules.writer.is_some() && self.memory.is_unreadable() => {
+                let message = "a record that cannot be read was replaced (R6)";
+                Err(BrokenRule::promised(Invariant::S3, message))
+            }
             // A record that says nothing might as well have been created just now.
-            None if midst && self.rules().born(lease, &snapshot.record).is_err() => {
+            None if midst && rules.born(lease, &snapshot.record).is_err() => {
                 let why = format!("how revision @{version} came to be: the recording begins there");
                 self.missing(Invariant::S3, &why);
                 Ok(LeaseChangeKind::Found)
             }
-            None => self.rules().born(lease, &snapshot.record),
+            None => rules.born(lease, &snapshot.record),
         };
         let kind = match verdict {
             Ok(kind) => kind,
@@ -169,6 +178,12 @@ impl<'r> LeaseChecker<'r> {
             }
         };
         self.count(kind);
+        let writer = self.participants.writer(version).filter(|_| !foreign);
+        let before = self.memory.last.as_ref().map(|last| &last.snapshot);
+        let budget = self.preemptions.follow(before, &snapshot, at, writer);
+        if let Err(message) = budget {
+            self.breach(at, version, BrokenRule::promised(Invariant::R23, message));
+        }
         self.exempt(kind, &snapshot, at);
         self.token(&snapshot, version, at);
         self.term_record(kind, &snapshot, at);
@@ -189,7 +204,7 @@ impl<'r> LeaseChecker<'r> {
                 written,
             },
         );
-        self.memory.forget_object();
+        self.memory.forget_object(at);
         self.midst = None;
     }
 
@@ -272,12 +287,13 @@ impl<'r> LeaseChecker<'r> {
         });
     }
 
-    fn rules(&self) -> Rules<'_> {
+    fn rules(&self, version: ResourceVersion) -> Rules<'_> {
         Rules {
             lease: self.lease,
             participants: self.participants,
             memory: &self.memory,
             acks: &self.acks,
+            writer: self.participants.writer(version),
         }
     }
 
@@ -314,7 +330,7 @@ impl<'r> LeaseChecker<'r> {
             let same = (&previous.uid, previous.term, &previous.holder) == (&uid, term, &holder);
             previous.over |= !same;
         }
-        let Some(token) = after.record.token.filter(|_| after.record.has_token()) else {
+        let Some(token) = after.record.token.filter(|_| has_token(&after.record)) else {
             return;
         };
         if let Some(previous) = &self.token {
@@ -373,7 +389,7 @@ impl<'r> LeaseChecker<'r> {
         // A stranger's write over a term is no sign of its holder.
         if !(goes_on && matches!(kind, LeaseChangeKind::Foreign | LeaseChangeKind::Illegal)) {
             let own = match kind {
-                LeaseChangeKind::Found => !record.is_unaccepted_grant(),
+                LeaseChangeKind::Found => !is_unaccepted_grant(record),
                 LeaseChangeKind::Create
                 | LeaseChangeKind::AcquireUnheld
                 | LeaseChangeKind::AcquireExpired
@@ -381,7 +397,7 @@ impl<'r> LeaseChecker<'r> {
                 | LeaseChangeKind::OfClientGo
                 | LeaseChangeKind::Take => true,
                 // Only its holder writes a token, in time or not.
-                LeaseChangeKind::Illegal => record.has_token(),
+                LeaseChangeKind::Illegal => has_token(record),
                 _ => false,
             };
             self.term_records.held(after, moment, implementation, own);

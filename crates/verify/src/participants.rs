@@ -9,6 +9,8 @@ use crate::entry::EntryContent;
 use crate::history::History;
 use crate::limits::Limits;
 use crate::placeholder;
+use crate::reading::has_token;
+use crate::recorded_writer::RecordedWriter;
 
 /// The input of a check besides the history.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +21,8 @@ pub struct Participants {
     locks: BTreeMap<LeaseKey, LeasePurpose>,
     /// Revisions that a stranger wrote: they break no rule, and S1 is excused after some of them.
     foreign: BTreeSet<ResourceVersion>,
+    /// The writers of revisions, where the recorder knows them.
+    writers: BTreeMap<ResourceVersion, RecordedWriter>,
     /// The exactness of the times, and the longest spans.
     pub limits: Limits,
 }
@@ -84,6 +88,16 @@ impl Participants {
         self.foreign.insert(version);
     }
 
+    /// Adds the writer of a revision, which is then judged by what that process knew.
+    pub fn add_writer(&mut self, version: ResourceVersion, writer: RecordedWriter) {
+        self.writers.insert(version, writer);
+    }
+
+    /// The writer of this revision, where it is known.
+    pub(crate) fn writer(&self, version: ResourceVersion) -> Option<&RecordedWriter> {
+        self.writers.get(&version)
+    }
+
     /// Keeps only the leases for which `wanted` says so.
     pub fn retain(&mut self, wanted: impl Fn(&LeaseKey) -> bool) {
         self.members.retain(|lease, _| wanted(lease));
@@ -121,7 +135,7 @@ impl Participants {
                     let Some(holder) = placeholder::holder(&record) else {
                         continue;
                     };
-                    if record.has_token() {
+                    if has_token(&record) {
                         participants.add(lease.key(), holder.as_str(), Implementation::Elector);
                     } else {
                         plain.push((lease.key(), holder.as_str().to_owned()));

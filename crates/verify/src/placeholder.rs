@@ -3,6 +3,8 @@
 
 use elector_protocol::{Identity, LeaseRecord};
 
+use crate::reading::{duration, has_token, is_unaccepted_grant};
+
 /// The prefix of a placeholder's `holderIdentity`; the name of the holder that it replaced follows.
 const RESERVED_FROM: &str = "elector.dev:reserved-from:";
 
@@ -19,9 +21,9 @@ pub(crate) fn is_reservation(before: &LeaseRecord, after: &LeaseRecord) -> bool 
     let replaced = placeholder.and_then(|name| name.strip_prefix(RESERVED_FROM));
     replaced.is_some()
         && replaced == before.holder.as_ref().map(Identity::as_str)
-        && !before.has_token()
-        && !before.is_unaccepted_grant()
+        && !has_token(before)
+        && !is_unaccepted_grant(before)
         && after.term == before.term.next()
         && after.renew_time != before.renew_time
-        && after.duration() >= before.duration()
+        && duration(after) >= duration(before)
 }

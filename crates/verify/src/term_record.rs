@@ -7,6 +7,7 @@ use elector_protocol::{LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, U
 use crate::entry::between;
 use crate::participants::Implementation;
 use crate::placeholder;
+use crate::reading;
 
 /// One term: a holder under one number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +107,8 @@ impl TermRecords {
         let Some(holder) = placeholder::holder(record) else {
             return;
         };
-        let duration = record.duration().unwrap_or_default();
-        let token = record.token.filter(|_| record.has_token());
+        let duration = reading::duration(record).unwrap_or_default();
+        let token = record.token.filter(|_| reading::has_token(record));
         if let Some(term_record) = self.current()
             && term_record.uid == snapshot.uid
             && term_record.term == record.term

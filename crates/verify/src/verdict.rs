@@ -67,7 +67,7 @@ pub struct Unjudged {
     pub why: String,
 }
 
-/// The safety invariants of docs/protocol.md that a history can refute.
+/// The safety invariants of docs/protocol.md that a history can refute, and the budget of R23.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// At most one process believes at a time.
@@ -90,6 +90,9 @@ pub enum Invariant {
     S10,
     /// A live holder without a candidate is never touched.
     S11,
+    /// Holders are asked to make room within a budget, which only a recorder that knows the writers can tell. It is none
+    /// of [`Self::ALL`].
+    R23,
 }
 
 /// Which of the two levels of guarantee a breach is about.
@@ -213,7 +216,7 @@ impl fmt::Display for Breach {
 // === impl Invariant ===
 
 impl Invariant {
-    /// All of them.
+    /// Those that any recording can refute.
     pub const ALL: [Self; 10] = [
         Self::S1,
         Self::S2,
@@ -240,6 +243,7 @@ impl Invariant {
             Self::S9 => "S9",
             Self::S10 => "S10",
             Self::S11 => "S11",
+            Self::R23 => "R23",
         }
     }
 
@@ -256,6 +260,7 @@ impl Invariant {
             Self::S9 => "one identity is one life",
             Self::S10 => "durations never shrink within a term",
             Self::S11 => "holders without a candidate are left alone",
+            Self::R23 => "holders are asked to make room within the budget",
         }
     }
 }

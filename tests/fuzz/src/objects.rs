@@ -26,8 +26,6 @@ struct TrackedLease {
     election: Election,
     lease: Option<Lease>,
     candidates: BTreeMap<Identity, LeaseCandidate>,
-    /// When each candidate was last seen created, or to change its renewal time.
-    answers: BTreeMap<Identity, Instant>,
 }
 
 /// Feeds a script to an elector.
@@ -154,7 +152,6 @@ impl ElectorDriver {
                 }
                 tracked.election = election;
                 tracked.lease = None;
-                tracked.answers.clear();
             }
         }
     }
@@ -197,7 +194,6 @@ impl ElectorDriver {
             election: Election::absent(now),
             lease: None,
             candidates: BTreeMap::new(),
-            answers: BTreeMap::new(),
         })
     }
 
@@ -302,18 +298,6 @@ impl TrackedLease {
         if after.as_ref() != Some(candidate) || before == after {
             return;
         }
-        let answered = match &before {
-            Some(before) if before.uid == candidate.uid && before.version < candidate.version => {
-                before.renew != candidate.renew && news != NewsSource::List
-            }
-            _ => {
-                self.answers.remove(&name);
-                news == NewsSource::Watch
-            }
-        };
-        if answered && candidate.renew.is_some() {
-            self.answers.insert(name.clone(), now);
-        }
         self.candidates.insert(name, object);
     }
 
@@ -321,7 +305,6 @@ impl TrackedLease {
         self.election.handle_candidate_gone(name, version);
         if !self.election.candidates().any(|known| &known.name == name) {
             self.candidates.remove(name);
-            self.answers.remove(name);
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use elector_protocol::elector::{Actor, Effect};
+use elector_protocol::elector::Effect;
 use elector_protocol::holder::WriteKind;
 use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy};
+use elector_verify::Actor;
 
 use super::clocks::TICK_SECONDS;
 use super::mutant::Mutant;
@@ -139,7 +140,7 @@ impl SystemState {
                 witnesses = self.witnesses_of(index, kind, run);
                 self.judge_new_term(&write.record, run);
                 let author = &system.configs[*name].identity;
-                Rc::make_mut(&mut self.store).put(write, &Actor::Candidate(author))
+                Rc::make_mut(&mut self.store).put(write, Actor::Candidate(author))
             }
         };
         if landed == Landed::Applied {
@@ -228,7 +229,7 @@ impl SystemState {
         if self.store.accepts(write, Side::Elector) {
             self.judge_new_term(&write.record, run);
         }
-        if Rc::make_mut(&mut self.store).put(write, &Actor::Elector) == Landed::Conflict {
+        if Rc::make_mut(&mut self.store).put(write, Actor::Elector) == Landed::Conflict {
             return Witnesses::empty();
         }
         self.lease_changed(run, writer);

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{
     CandidateRecord, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber,
     Renumbering, ResourceVersion, Term, Timestamp, Token, Uid,
 };
+use elector_verify::{Actor, LeaseChangeKind, audit};
 
 use super::numbers::{FRESH, NOW, timestamp};
 
@@ -216,7 +216,7 @@ impl LeaseStore {
     }
 
     /// Applies a write of ours, if its base still stands (R2), and holds it against the rules.
-    pub(super) fn put(&mut self, write: &LeaseWrite, actor: &Actor<'_>) -> Landed {
+    pub(super) fn put(&mut self, write: &LeaseWrite, actor: Actor<'_>) -> Landed {
         let side = match actor {
             Actor::Elector => Side::Elector,
             Actor::Candidate(_) => Side::Candidate,
@@ -229,13 +229,21 @@ impl LeaseStore {
             return self.create(after.clone());
         };
         match audit(&before.record, after, actor) {
-            Ok(Move::Accept | Move::AcquireUnheld | Move::AcquireExpired) => {
+            Ok(
+                LeaseChangeKind::Accept
+                | LeaseChangeKind::AcquireUnheld
+                | LeaseChangeKind::AcquireExpired,
+            ) => {
                 let is_base = after.token == Some(Token(before.version));
                 if !is_base || !self.fence.raise(after) {
                     self.note(Property::TokenGrows);
                 }
             }
-            Ok(Move::GrantUnheld | Move::GrantExpired | Move::HandOff) => {
+            Ok(
+                LeaseChangeKind::GrantUnheld
+                | LeaseChangeKind::GrantExpired
+                | LeaseChangeKind::HandOff,
+            ) => {
                 let electee = after
                     .holder
                     .as_ref()
@@ -244,7 +252,7 @@ impl LeaseStore {
                     self.note(Property::ElecteeAcked);
                 }
             }
-            Ok(Move::Release | Move::Renew | Move::Signal) => {}
+            Ok(_) => {}
             Err(_) => self.note(Property::AllowedMove),
         }
         self.overwrite(|_| after.clone());

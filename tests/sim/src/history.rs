@@ -1,5 +1,8 @@
 //! The history of the Leases and LeaseCandidates: every revision, with the author of the write.
 
+#[cfg(test)]
+pub(crate) mod fixture;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -22,7 +25,8 @@ pub(crate) struct RequestAttempt {
     /// The version that it replaces; `None` for a POST.
     pub(crate) base: Option<u64>,
     pub(crate) record: Option<LeaseRecord>,
-    pub(crate) applied: bool,
+    /// The version that it became, once it was applied.
+    pub(crate) applied: Option<u64>,
 }
 
 /// A revision of a Lease, or its deletion.
@@ -56,19 +60,6 @@ pub(crate) struct LeaseHistory {
     pub(crate) acquired: u64,
     /// For how long S1 exempts after a write that the rules do not bind.
     exemption: Duration,
-    exempting: BTreeMap<String, Vec<ExemptingWrite>>,
-    /// The token of each term that its holder wrote last, and that no stranger has displaced since.
-    tokens: BTreeMap<String, Token>,
-}
-
-/// A write that the rules do not bind, and after which a process may come to lead beside the one that it displaced (S1).
-#[derive(Clone, Copy, Debug)]
-struct ExemptingWrite {
-    at: Duration,
-    version: u64,
-    /// The token of the term that it displaced.
-    displaced: Token,
-    why: &'static str,
 }
 
 // === impl Author ===
@@ -121,7 +112,7 @@ impl LeaseHistory {
             })
         });
         if let Some(attempt) = attempt.and_then(|index| self.attempts.get_mut(index)) {
-            attempt.applied = true;
+            attempt.applied = Some(version);
             let acquires = |it: &LeaseRecord| {
                 it.has_token()
                     && previous
@@ -131,24 +122,6 @@ impl LeaseHistory {
             let candidate = matches!(attempt.author.role, Role::Candidate { .. });
             if candidate && record.as_ref().is_some_and(acquires) {
                 self.acquired += 1;
-            }
-            let why = exemption(&attempt.author.role, previous.as_ref(), record.as_ref());
-            if let Some(why) = why
-                && let Some(displaced) = self.tokens.remove(&name)
-            {
-                let write = ExemptingWrite {
-                    at,
-                    version,
-                    displaced,
-                    why,
-                };
-                self.exempting.entry(name.clone()).or_default().push(write);
-            }
-            if attempt.author.is_ours()
-                && let Some(token) = record.as_ref().filter(|it| it.has_token())
-            {
-                self.tokens
-                    .extend(token.token.map(|token| (name.clone(), token)));
             }
         }
         let mut people = self.interventions.iter();
@@ -199,11 +172,22 @@ impl LeaseHistory {
         now: Duration,
         (first, second): (Token, Token),
     ) -> Option<&'static str> {
-        let mut writes = self.exempting.get(lease)?.iter();
-        let exempting = writes.find(|it| {
-            now <= it.at + self.exemption && it.displaced == first && it.version <= second.0.0
-        });
-        exempting.map(|it| it.why)
+        let revisions = self.leases.get(lease)?;
+        let author = |it: &LeaseRevision| Some(&self.attempts.get(it.attempt?)?.author);
+        // Its own last write: a stranger that goes on writing displaces no further term.
+        let own = revisions.iter().rposition(|it| {
+            let token = it.record.as_ref().and_then(|record| record.token);
+            token == Some(first) && author(it).is_some_and(Author::is_ours)
+        })?;
+        let mut changes = revisions.get(own..)?.windows(2);
+        let (write, why) = changes.find_map(|pair| {
+            let [before, after] = pair else { return None };
+            let role = &author(after)?.role;
+            let why = exemption(role, before.record.as_ref(), after.record.as_ref())?;
+            Some((after, why))
+        })?;
+        let follows = write.version <= second.0.0;
+        (follows && now <= write.at + self.exemption).then_some(why)
     }
 
     /// The latest reading of a candidate's clock at which it sent a write that was applied.
@@ -215,7 +199,7 @@ impl LeaseHistory {
         };
         let mut attempts = self.attempts.iter().rev();
         let applied = attempts.find(|attempt| {
-            attempt.applied
+            attempt.applied.is_some()
                 && attempt.author.incarnation == incarnation
                 && attempt.author.name == name
                 && names(attempt)
@@ -268,64 +252,37 @@ fn matches(sent: &LeaseRecord, kept: &LeaseRecord) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use elector_api::Carrier;
-    use elector_protocol::{Identity, LeaseKey, ResourceVersion, Timestamp};
+    use elector_protocol::{Identity, ResourceVersion, Timestamp};
 
+    use super::fixture::WrittenLease;
     use super::*;
-    use crate::plan::PlannedMode;
-
-    /// A write that is applied at once, as this version.
-    fn write(history: &mut LeaseHistory, second: u64, version: u64, role: Role, holder: &str) {
-        let ours = matches!(role, Role::Candidate { .. });
-        let at = Duration::from_secs(second);
-        let time = Timestamp::from_micros(i64::try_from(second).unwrap() * 1_000_000);
-        let record = LeaseRecord {
-            holder: Identity::new(holder),
-            duration_seconds: Some(15),
-            acquire_time: time,
-            renew_time: time,
-            token: ours.then_some(Token(ResourceVersion(version - 1))),
-            token_term: ours.then(Default::default),
-            ..LeaseRecord::default()
-        };
-        let lease = Lease::named(&LeaseKey::new("default", "l"));
-        let mut lease = lease.with_record(&record, Carrier::Annotations);
-        lease.metadata.resource_version = Some(version.to_string());
-        history.attempts.push(RequestAttempt {
-            author: Author {
-                name: holder.to_owned(),
-                role,
-                identity: Identity::new(holder),
-                incarnation: 1,
-                born: Duration::ZERO,
-            },
-            at,
-            clock: Instant::from_epoch(at),
-            monotonic: Instant::from_epoch(at),
-            lease: "l".to_owned(),
-            base: history.current("l").map(|it| it.version),
-            record: lease.record().ok(),
-            applied: false,
-        });
-        history.record_lease(at, lease);
-    }
 
     #[test]
     fn a_stranger_exempts_the_term_that_it_displaced_and_those_that_follow_it_for_a_while() {
-        let mut history = LeaseHistory::new(Duration::from_secs(15));
-        let candidate = Role::Candidate {
-            lease: 0,
-            rate: 1,
-            mode: PlannedMode::Plain,
-        };
-        write(&mut history, 1, 10, candidate, "a");
-        write(&mut history, 5, 11, Role::Plain, "stranger");
-        // It goes on renewing, which displaces no further term.
-        write(&mut history, 15, 12, Role::Plain, "stranger");
+        let mut lease = WrittenLease::new("l");
+        lease.version = 9;
+        for (second, holder, token) in [
+            (1, "c", Some(9)),
+            (5, "stranger", None),
+            // It goes on renewing, which displaces no further term.
+            (15, "stranger", None),
+        ] {
+            let time = Timestamp::from_micros(second * 1_000_000);
+            let record = LeaseRecord {
+                holder: Identity::new(holder),
+                duration_seconds: Some(15),
+                acquire_time: time,
+                renew_time: time,
+                token: token.map(|version| Token(ResourceVersion(version))),
+                token_term: token.map(|_| Default::default()),
+                ..LeaseRecord::default()
+            };
+            lease.write(Duration::from_secs(second.unsigned_abs()), holder, &record);
+        }
         let exempt = |second, first, other| {
             let tokens = (Token(ResourceVersion(first)), Token(ResourceVersion(other)));
-            let why = history.exemption("l", Duration::from_secs(second), tokens);
-            why.is_some()
+            let now = Duration::from_secs(second);
+            lease.history.exemption("l", now, tokens).is_some()
         };
         assert!(exempt(20, 9, 11));
         assert!(exempt(20, 9, 13));

@@ -57,7 +57,12 @@ impl Simulation {
         sleep(Duration::from_secs(10)).await;
         self.check_quiet().await;
         self.check_leader_shutdown(0).await;
-        self.check_leader_crash(self.plan.setup.leases - 1).await;
+        let fallback = match self.plan.setup.unserved {
+            true => FALLBACK,
+            false => Duration::ZERO,
+        };
+        let last = self.plan.setup.leases - 1;
+        self.check_leader_crash(last, fallback, "").await;
         self.restart_all().await;
         self.check_elector_changes(0).await;
         self.check_absent_electors().await;
@@ -215,39 +220,36 @@ impl Simulation {
         sleep(self.hops(12) + Duration::from_secs(2)).await;
     }
 
-    /// L1 as it is written: W · κ after the last renewal.
-    async fn check_leader_crash(&mut self, lease: usize) {
+    /// L1 as it is written: W · κ after the last renewal, and the fallback more where no elector acts. Returns how long it
+    /// took, if it came about.
+    async fn check_leader_crash(
+        &mut self,
+        lease: usize,
+        fallback: Duration,
+        when: &str,
+    ) -> Option<Duration> {
         let name = lease_name(lease);
         let settled = self.slowest_stop_watch(lease, LONGEST_GRANT);
-        if self.wait_for_leader(&name, None, settled).await.is_none() {
-            return self.context.report("L1", format!("nobody leads {name}"));
-        }
+        self.wait_for_leader(&name, None, settled).await;
         let Some(leader) = self.leader_name(&name) else {
-            return;
+            self.context
+                .report("L1", format!("nobody leads {name}{when}"));
+            return None;
         };
-        let Some(process) = self.processes.iter_mut().find(|it| it.name == leader) else {
-            return;
-        };
+        let process = self.processes.iter_mut().find(|it| it.name == leader)?;
         let ProcessKind::Candidate(candidate, _) = process.kind else {
-            return;
+            return None;
         };
         process.crash().await;
-        let fallback = if self.plan.setup.unserved {
-            FALLBACK
-        } else {
-            Duration::ZERO
-        };
         let duration = Duration::from_secs(candidate.timing.0) + fallback;
         let limit =
             self.slowest_stop_watch(lease, duration) + self.hops(6) + Duration::from_secs(3);
-        if self
-            .wait_for_leader(&name, Some(&leader), limit)
-            .await
-            .is_none()
-        {
-            let text = format!("nobody leads {name} {limit:?} after {leader} died");
+        let took = self.wait_for_leader(&name, Some(&leader), limit).await;
+        if took.is_none() {
+            let text = format!("nobody leads {name} {limit:?} after {leader} died{when}");
             self.context.report("L1", text);
         }
+        took
     }
 
     /// L1 without an elector (R18): a leader that dies is followed by one that acquires the lease, and when the electors
@@ -269,7 +271,10 @@ impl Simulation {
             let fallback = if plain > 1 { Duration::ZERO } else { FALLBACK };
             // One of them may be the leader.
             if plain + auto > 1 {
-                self.check_crash_without_electors(lease, fallback).await;
+                let when = ", without electors";
+                let took = self.check_leader_crash(lease, fallback, when).await;
+                let mut state = self.context.state();
+                state.guards.leadership.unelected.extend(took);
             }
         }
         if !self.context.state().violations.is_empty() {
@@ -279,39 +284,6 @@ impl Simulation {
         let since = self.context.log().now();
         for lease in leases {
             self.check_best_leader(lease, since).await;
-        }
-    }
-
-    async fn check_crash_without_electors(&mut self, lease: usize, fallback: Duration) {
-        let name = lease_name(lease);
-        let settled = self.slowest_stop_watch(lease, LONGEST_GRANT);
-        if self.wait_for_leader(&name, None, settled).await.is_none() {
-            let text = format!("nobody leads {name} {settled:?} after the electors died");
-            return self.context.report("L1", text);
-        }
-        let Some(leader) = self.leader_name(&name) else {
-            return;
-        };
-        let Some(process) = self.processes.iter_mut().find(|it| it.name == leader) else {
-            return;
-        };
-        let ProcessKind::Candidate(candidate, _) = process.kind else {
-            return;
-        };
-        process.crash().await;
-        let duration = Duration::from_secs(candidate.timing.0) + fallback;
-        let limit =
-            self.slowest_stop_watch(lease, duration) + self.hops(6) + Duration::from_secs(3);
-        match self.wait_for_leader(&name, Some(&leader), limit).await {
-            Some(took) => {
-                let mut state = self.context.state();
-                state.guards.leadership.unelected.push(took);
-            }
-            None => {
-                let text =
-                    format!("nobody leads {name} {limit:?} after {leader} died, without electors");
-                self.context.report("L1", text);
-            }
         }
     }
 

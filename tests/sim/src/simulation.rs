@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::context::{RuleViolation, RunContext};
-use crate::elector_belief::ElectorMonitor;
+use crate::elector_belief::{ElectorMonitor, lock_terms};
 use crate::guards::LeadershipStats;
 use crate::history::LeaseHistory;
 use crate::names::EPOCH;
@@ -160,7 +160,7 @@ impl Simulation {
         }
         let leadership = LeadershipStats {
             acquired: state.history.acquired,
-            elector_terms: state.electors.terms,
+            elector_terms: lock_terms(&state.history),
             ..state.guards.leadership.clone()
         };
         RunReport {

@@ -146,7 +146,7 @@ impl Transport {
                 lease: lease.key().name.to_string(),
                 base: (*method == Method::PUT).then_some(base),
                 record: lease.record().ok(),
-                applied: false,
+                applied: None,
             });
         }
         Some(base)
@@ -158,10 +158,10 @@ impl Transport {
             return;
         }
         let wrong = {
-            let mut state = self.context.state();
+            let state = self.context.state();
             let RunState {
                 history, electors, ..
-            } = &mut *state;
+            } = &*state;
             let newest = history.attempts.last();
             let lock = newest.filter(|it| path.contains("/leases") && it.lease == ELECTOR_LOCK);
             electors.check_write(history, &self.author, clock, lock)

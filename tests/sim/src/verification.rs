@@ -1,70 +1,50 @@
-//! The recorded history before the checker of `elector verify`: legal moves, tokens and terms, one life for one name.
-//!
-//! The checker gets what any client could have recorded, and the names of the strangers. Times that two processes wrote
-//! are never compared, since each clock is off by minutes here; the [`oracle`](crate::oracle) knows better when what
-//! happened.
+//! The recorded history before the checker of `elector verify`, which is given more than a client could have recorded: the
+//! writer of each revision, its clock, and what it had heard by then.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_verify::{
-    Breach, EntryContent, History, Implementation, Invariant, Limits, Participants, TraceCoverage,
+    Breach, CandidateAnswers, ElectorSight, EntryContent, History, Implementation, Invariant,
+    LeasePurpose, Limits, Participants, RecordedWriter, TermSource, TraceCoverage, WriterRole,
     verify,
 };
 
+use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
-use crate::history::{LeaseHistory, Role};
-use crate::names::{ELECTOR_LOCK, EPOCH, NAMESPACE, lease_name};
-use crate::plan::{FaultKind, LeaseTampering, RunPlan};
+use crate::history::{
+    Author, CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role, version,
+};
+use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, EPOCH, FALLBACK, NAMESPACE, lease_name};
+use crate::plan::{FaultKind, LeaseTampering, PlannedMode, Requests, RunPlan};
 
-/// The longest time from a commit to its sight by an elector, as far as is known: it may have slept.
+/// The longest time from a commit to its record, as far as the checker is to know. It is longer than any run, so that belief
+/// is not judged by the times of the Lease: the guards tell it.
 const RECORDING_DELAY: Duration = Duration::from_secs(3600);
+
+/// The longest time of an elector to list and to see what is new, and to watch again after a fault.
+const CATCH_UP: Duration = Duration::from_secs(40);
+
+/// A run, with all revisions of its candidates by their versions.
+struct RecordedRun<'a> {
+    history: &'a LeaseHistory,
+    plan: &'a RunPlan,
+    candidates: BTreeMap<u64, &'a CandidateRevision>,
+}
 
 /// The violations that the history checker finds.
 pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
-    let mut participants = Participants::new(Limits {
-        longest_lease: Duration::from_secs(plan.setup.longest()),
-        clock_difference: None,
-        recording_delay: RECORDING_DELAY,
-        drift: 2.0,
-        ..Limits::default()
-    });
-    let mut recorded = History::default().with_trace_coverage(TraceCoverage::Partial);
-    for name in plan.setup.lease_names() {
-        let key = LeaseKey::new(NAMESPACE, name.clone());
-        for revision in history.leases.get(&name).into_iter().flatten() {
-            let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
-            if attempt.is_none_or(|it| !it.author.is_ours()) {
-                participants.add_foreign(ResourceVersion(revision.version));
-            }
-            // A plain process registers nothing, and neither does an elector.
-            if let Some(author) = attempt.map(|it| &it.author)
-                && let (true, Some(identity)) = (holds(&author.role, &name), &author.identity)
-            {
-                participants.add(key.clone(), identity.as_str(), Implementation::Elector);
-            }
-            let what = match (&revision.lease, &revision.last) {
-                (Some(lease), _) => EntryContent::Lease(name.clone(), Arc::new(lease.clone())),
-                (None, Some(last)) => EntryContent::LeaseGone(name.clone(), Arc::new(last.clone())),
-                (None, None) => continue,
-            };
-            recorded.record(time(revision.at), what);
-        }
-        for registered in &history.candidates {
-            let object = &registered.object;
-            if *object.spec.lease_name == *name
-                && let Some(name) = &object.metadata.name
-            {
-                participants.add(key.clone(), name.as_str(), Implementation::Elector);
-            }
-        }
-    }
-    for registered in &history.candidates {
-        let object = &registered.object;
-        let what = EntryContent::candidate(object.clone(), registered.deleted);
-        recorded.record(time(registered.at), what);
-    }
+    let candidates = history.candidates.iter();
+    let run = RecordedRun {
+        history,
+        plan,
+        candidates: candidates
+            .map(|it| (version(it.object.metadata.resource_version.as_deref()), it))
+            .collect(),
+    };
+    let (recorded, participants) = run.record();
     let verdict = verify(&recorded, &participants);
     // A holder that is asked to make room for a candidate that does not exist does so, and a term whose number a stranger
     // wrote may begin twice: those are the stranger's acts. The guards check without exception that tokens grow.
@@ -75,7 +55,9 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         })
     };
     let breaches = verdict.promised_breaches().filter(|breach| {
-        !(matches!(breach.invariant, Invariant::S5 | Invariant::S7) && follows_nonsense(breach))
+        let of_others = breach.message.starts_with("handed over");
+        let excusable = breach.invariant == Invariant::S5 || of_others;
+        !(excusable && follows_nonsense(breach))
     });
     let breaches = breaches.map(|breach| RuleViolation {
         at: Duration::from_micros(u64::try_from(breach.at.as_micros() - EPOCH).unwrap_or(0)),
@@ -85,12 +67,162 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
     breaches.collect()
 }
 
-/// True if a process of ours holds that lease, rather than granting it to others.
-fn holds(role: &Role, lease: &str) -> bool {
-    match role {
-        Role::Candidate { .. } => true,
-        Role::Elector { .. } => lease == ELECTOR_LOCK,
-        Role::Plain | Role::Builtin | Role::Kubectl => false,
+// === impl RecordedRun ===
+
+impl RecordedRun<'_> {
+    /// All that happened, for the checker.
+    fn record(&self) -> (History, Participants) {
+        let mut participants = Participants::new(Limits {
+            longest_lease: Duration::from_secs(self.plan.setup.longest()),
+            clock_difference: None,
+            recording_delay: RECORDING_DELAY,
+            drift: 2.0,
+            ..Limits::default()
+        });
+        let mut recorded = History::default().with_trace_coverage(TraceCoverage::Partial);
+        let builtin = LeaseKey::new("kube-system", BUILTIN_LOCK);
+        let names = self.plan.setup.lease_names();
+        let keys = names.map(|name| LeaseKey::new(NAMESPACE, name));
+        participants.add_lock(
+            LeaseKey::new(NAMESPACE, ELECTOR_LOCK),
+            LeasePurpose::ElectorLock,
+        );
+        participants.add_lock(builtin.clone(), LeasePurpose::BuiltinLock);
+        for key in keys.chain([builtin]) {
+            for revision in self.history.leases.get(&*key.name).into_iter().flatten() {
+                self.add_writer(&mut participants, &key, revision);
+                let name = key.name.to_string();
+                let content = match (&revision.lease, &revision.last) {
+                    (Some(lease), _) => EntryContent::Lease(name, Arc::new(lease.clone())),
+                    (None, Some(last)) => EntryContent::LeaseGone(name, Arc::new(last.clone())),
+                    (None, None) => continue,
+                };
+                recorded.record(time(revision.at), content);
+            }
+        }
+        for registered in &self.history.candidates {
+            let object = &registered.object;
+            if let Some(name) = &object.metadata.name {
+                let lease = object.lease_key();
+                participants.add(lease, name.as_str(), Implementation::Elector);
+            }
+            let content = EntryContent::candidate(object.clone(), registered.deleted);
+            recorded.record(time(registered.at), content);
+        }
+        (recorded, participants)
+    }
+
+    fn add_writer(
+        &self,
+        participants: &mut Participants,
+        lease: &LeaseKey,
+        revision: &LeaseRevision,
+    ) {
+        let version = ResourceVersion(revision.version);
+        let attempt = revision
+            .attempt
+            .and_then(|it| self.history.attempts.get(it));
+        let Some(attempt) = attempt.filter(|it| it.author.is_ours()) else {
+            return participants.add_foreign(version);
+        };
+        let author = &attempt.author;
+        let lock = [ELECTOR_LOCK, BUILTIN_LOCK].contains(&&*lease.name);
+        let (rate, terms) = match author.role {
+            // A lock has a holder as any plain lease has.
+            Role::Elector { rate } => (rate, lock.then_some(TermSource::Acquired)),
+            Role::Candidate { rate, mode, .. } => {
+                let terms = match mode {
+                    PlannedMode::Elected => TermSource::Granted,
+                    PlannedMode::Auto => TermSource::GrantedOrAcquired(FALLBACK),
+                    PlannedMode::Plain => TermSource::Acquired,
+                };
+                (rate, Some(terms))
+            }
+            Role::Plain | Role::Builtin | Role::Kubectl => return,
+        };
+        let role = match (terms, &author.identity) {
+            (Some(terms), Some(identity)) => {
+                // A plain process registers nothing, and neither does an elector.
+                let ours = Implementation::Elector;
+                participants.add(lease.clone(), identity.as_str(), ours);
+                let identity = identity.clone();
+                WriterRole::Holder { identity, terms }
+            }
+            _ => WriterRole::Elector(self.sight(attempt)),
+        };
+        let writer = RecordedWriter {
+            role,
+            born: time(author.born),
+            sent: time(attempt.at),
+            #[expect(clippy::cast_precision_loss, reason = "rates are in the millions")]
+            rate: rate as f64 / TRUE_RATE as f64,
+        };
+        participants.add_writer(version, writer);
+    }
+
+    /// The news that the author of an attempt had by then.
+    fn sight(&self, attempt: &RequestAttempt) -> ElectorSight {
+        let author = &attempt.author;
+        let record = attempt.record.as_ref();
+        let chosen = record.and_then(|it| it.preferred_holder.as_ref().or(it.holder.as_ref()));
+        let heard = chosen.map(|name| {
+            let deliveries = &self.history.deliveries;
+            deliveries.heard(author, attempt.at, name.as_str(), &self.candidates)
+        });
+        let answers = heard.unwrap_or_default().into_iter().map(|heard| {
+            let pings = heard.pings.into_iter();
+            CandidateAnswers {
+                ack: heard
+                    .ack
+                    .map(|(ack, seen)| (ResourceVersion(ack), attempt.monotonic.since(seen))),
+                pings: pings
+                    .map(|(ping, at)| (ResourceVersion(ping), time(self.ends(author, at))))
+                    .collect(),
+            }
+        });
+        let before_it_ran = (Timestamp::MIN, time(author.born + CATCH_UP));
+        let blinding = self.plan.faults.iter().filter_map(|fault| {
+            let lasts = match &fault.kind {
+                // The requests that it hits may come at any later time.
+                FaultKind::Refuse(_, requests, ..)
+                | FaultKind::Lose(_, requests, ..)
+                | FaultKind::Delay(_, requests, ..)
+                    if matches!(requests, Requests::All | Requests::Reads) =>
+                {
+                    self.plan.faults_end
+                }
+                FaultKind::Pause(_, lasts)
+                | FaultKind::Partition(_, lasts)
+                | FaultKind::Slow(_, _, lasts)
+                | FaultKind::Freeze(_, lasts)
+                | FaultKind::OldCache(_, _, lasts) => *lasts,
+                FaultKind::Compact | FaultKind::EndWatches(..) => Duration::ZERO,
+                _ => return None,
+            };
+            let hit = fault.kind.who();
+            let hit = hit.is_none_or(|who| format!("e{}", who.0) == author.name);
+            hit.then(|| (time(fault.at), time(fault.at + lasts + CATCH_UP)))
+        });
+        ElectorSight {
+            answers: answers.collect(),
+            blind: [before_it_ran].into_iter().chain(blinding).collect(),
+        }
+    }
+
+    /// When a moment ends for an elector: while its clock stands, all that comes is one moment.
+    fn ends(&self, author: &Author, at: Duration) -> Duration {
+        let stood = self
+            .plan
+            .faults
+            .iter()
+            .filter_map(|fault| match &fault.kind {
+                FaultKind::StopClock(who, lasts) if format!("e{}", who.0) == author.name => {
+                    let stands = fault.at..=fault.at + *lasts;
+                    stands.contains(&at).then_some(*stands.end())
+                }
+                _ => None,
+            });
+        stood.max().unwrap_or(at)
     }
 }
 

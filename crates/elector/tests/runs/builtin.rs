@@ -4,7 +4,7 @@ use elector::{Config, Scope};
 use elector_api::CandidateApi;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, eventually, millis, pass, seconds,
+    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, eventually, millis, pass, seconds,
 };
 use tokio::time::Instant;
 

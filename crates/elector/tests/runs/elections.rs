@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use elector::{ChangeCause, Config, Event, LeadershipChange, Scope};
 use elector_protocol::{Identity, LeaseKey, Term};
 use elector_testing::{
-    CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds,
+    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 
 use crate::RunningElector;

@@ -5,7 +5,7 @@ use elector_api::EventObject;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::elector::HoldBackCause;
 use elector_testing::{
-    BackgroundTask, CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds,
+    BackgroundTask, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};

@@ -3,7 +3,7 @@
 use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CANDIDATES, CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds,
+    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use serde_json::json;
 

@@ -47,12 +47,7 @@ impl Replica {
         Self {
             name,
             cluster: cluster.clone(),
-            elector: RunningElector::start_by(
-                clock,
-                cluster.connect(name),
-                config,
-                seed_of(name),
-            ),
+            elector: RunningElector::start_by(clock, cluster.connect(name), config, seed_of(name)),
         }
     }
 

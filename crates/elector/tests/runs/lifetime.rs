@@ -3,7 +3,7 @@
 use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, SentRequest, millis, pass, seconds,
+    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, SentRequest, millis, pass, seconds,
 };
 use tokio::runtime::Handle;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use elector::{Config, Metrics};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CANDIDATES, LEASES, EmbeddedCluster, ScriptedCandidate, assert_described, described_metrics,
+    CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, assert_described, described_metrics,
     documented_metrics, pass, seconds,
 };
 use serde_json::json;

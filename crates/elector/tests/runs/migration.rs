@@ -66,7 +66,9 @@ async fn the_lock_of_the_built_in_controller_is_kept() {
     let _elector = RunningElector::start(&cluster, replacing());
     pass(seconds(20)).await;
     let lock = || {
-        let lock = cluster.lease("kube-system", "leader-election-controller").object();
+        let lock = cluster
+            .lease("kube-system", "leader-election-controller")
+            .object();
         lock.unwrap().spec.holder_identity
     };
     let held = lock();

@@ -2,7 +2,7 @@
 
 use elector::{Config, Event, LeadershipChange, Scope};
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testing::{CANDIDATES, LEASES, EmbeddedCluster, eventually, millis, pass, seconds};
+use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, eventually, millis, pass, seconds};
 use http::StatusCode;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector::Config;
 use elector_api::{annotation, format_freeze, format_prefer};
 use elector_protocol::{Identity, OperatorPreference, Timestamp};
-use elector_testing::{CANDIDATES, LEASES, EmbeddedCluster, ScriptedCandidate, pass, seconds, };
+use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, pass, seconds};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use elector::Config;
 use elector_apiserver::{RequestVerb, Rule};
-use elector_testing::{CANDIDATES, LEASES, EmbeddedCluster, millis, pass, seconds};
+use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, millis, pass, seconds};
 use serde_json::json;
 
 use crate::{RunningElector, refuse};

@@ -338,3 +338,42 @@ impl HolderFixture {
         }
     }
 }
+
+/// The one form of a write of this kind: of what was sent it takes the time, the duration and the token.
+pub(super) fn form(
+    kind: &WriteKind,
+    me: &Identity,
+    base: &LeaseRecord,
+    sent: &LeaseRecord,
+) -> LeaseRecord {
+    let mut form = LeaseRecord {
+        renew_time: sent.renew_time,
+        duration_seconds: sent.duration_seconds,
+        ..base.clone()
+    };
+    form.token = match kind {
+        WriteKind::Renew => return form,
+        WriteKind::Accept | WriteKind::Acquire => sent.token,
+        WriteKind::Release | WriteKind::HandOff(_) => None,
+    };
+    form.term = base.term.next();
+    form.acquire_time = sent.renew_time;
+    form.preferred_holder = None;
+    match kind {
+        WriteKind::Acquire => form.holder = Some(me.clone()),
+        WriteKind::Release => {
+            (form.holder, form.duration_seconds, form.term) = (None, Some(1), base.term);
+        }
+        // Only an accepted term is handed over, and to the candidate that it prefers.
+        WriteKind::HandOff(_) => {
+            form.holder = base.preferred_holder.clone().filter(|_| base.has_token());
+        }
+        WriteKind::Accept | WriteKind::Renew => {
+            form.acquire_time = base.acquire_time.or(sent.renew_time);
+            form.preferred_holder.clone_from(&base.preferred_holder);
+            form.term = base.term;
+        }
+    }
+    form.token_term = form.token.map(|_| form.term);
+    form
+}

@@ -7,7 +7,6 @@
 
 mod absence;
 mod acks;
-mod audits;
 mod conflicts;
 mod disagreeing;
 mod doubted;
@@ -23,6 +22,7 @@ mod passed_over;
 mod ping_round;
 mod preempting;
 mod preferring;
+mod records;
 mod stand_down;
 mod stopwatch;
 mod strategies;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp};
 
+use crate::reading::duration;
 use crate::verdict::LeaseChangeKind;
 
 /// A write after which two may believe for a while, and no participant could prevent it (S1).
@@ -39,7 +40,7 @@ impl Exemption {
         let record = &after.record;
         let term = |record: &LeaseRecord| (record.holder.clone(), record.term, record.token);
         let names = record.holder.is_some() && before.map(term) != Some(term(record));
-        let durations = (before.and_then(LeaseRecord::duration), record.duration());
+        let durations = (before.and_then(duration), duration(record));
         let shortens = match durations {
             (Some(old), Some(new)) => new < old,
             (Some(_), None) => record.holder.is_some(),

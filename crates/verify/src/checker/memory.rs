@@ -1,9 +1,11 @@
 //! The memory of a Lease's revisions, to check the next one against.
 
 use elector_api::Lease;
-use elector_protocol::elector::{Actor, Move, audit};
-use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Timestamp};
+use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp};
 
+use crate::actor::Actor;
+use crate::audit::audit;
+use crate::reading::{has_token, is_released, is_same};
 use crate::verdict::LeaseChangeKind;
 
 /// The known state of a Lease.
@@ -16,6 +18,10 @@ pub(super) struct Memory<'r> {
     /// The newest held record that was not released, also when the Lease is gone, and since when it was seen. A
     /// renewTime of a stranger is left out: it may be any time.
     pub(super) owed: Option<(LeaseRecord, Option<Timestamp>)>,
+    /// When the Lease before this one was deleted, if there was one.
+    pub(super) gone: Option<Timestamp>,
+    /// True if any revision of this Lease was held.
+    pub(super) was_held: bool,
 }
 
 /// The newest revision of the Lease.
@@ -61,15 +67,22 @@ impl<'r> Memory<'r> {
         self.unread = self.last.take().map(LastRevision::own).or(unread);
     }
 
+    /// True where strangers made the record unreadable.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.last.is_none() && self.unread.is_some()
+    }
+
     /// Something that cannot be read was written by a participant.
     pub(super) fn forget_last(&mut self) {
         self.last = None;
     }
 
     /// The Lease was deleted.
-    pub(super) fn forget_object(&mut self) {
+    pub(super) fn forget_object(&mut self, at: Timestamp) {
         self.last = None;
         self.unread = None;
+        self.gone = Some(at);
+        self.was_held = false;
     }
 
     /// Keeps this revision; `unseen` where what was before it was not recorded.
@@ -83,7 +96,7 @@ impl<'r> Memory<'r> {
         let (since, first) = match &self.last {
             Some(last)
                 if last.snapshot.uid == snapshot.uid
-                    && last.snapshot.record.same_record(&snapshot.record) =>
+                    && is_same(&last.snapshot.record, &snapshot.record) =>
             {
                 (last.since, last.first)
             }
@@ -100,19 +113,18 @@ impl<'r> Memory<'r> {
             LeaseChangeKind::Signal => last.and_then(|last| last.written_over),
             _ => None,
         };
-        match snapshot.record.occupancy() {
-            Occupancy::Held(_) => {
-                let mut record = snapshot.record.clone();
-                let own = written_over.as_ref().map(|own| own.renew_time);
-                record.renew_time = record
-                    .renew_time
-                    .filter(|at| own.is_none_or(|own| own == Some(*at)));
-                self.owed = Some((record, since));
-            }
-            // Also where a stranger made it look so, which shortens a duration: that is exempt from S1.
-            Occupancy::Released => self.owed = None,
-            // Deleted, or blanked by a stranger: the holder may still believe.
-            Occupancy::Unproven => {}
+        self.was_held |= snapshot.record.holder.is_some();
+        if snapshot.record.holder.is_some() {
+            let mut record = snapshot.record.clone();
+            let own = written_over.as_ref().map(|own| own.renew_time);
+            record.renew_time = record
+                .renew_time
+                .filter(|at| own.is_none_or(|own| own == Some(*at)));
+            self.owed = Some((record, since));
+        } else if is_released(&snapshot.record) {
+            // Also where a stranger made it look so, which shortens a duration: that is exempt from S1. Where the Lease was
+            // deleted or blanked, the holder may still believe.
+            self.owed = None;
         }
         self.last = Some(LastRevision {
             lease,
@@ -134,7 +146,7 @@ pub(super) fn restores(last: &LastRevision<'_>, after: &LeaseRecord) -> bool {
         return false;
     };
     let there = &last.snapshot.record;
-    if (&there.holder, there.term) != (&own.holder, own.term) || !own.has_token() {
+    if (&there.holder, there.term) != (&own.holder, own.term) || !has_token(own) {
         return false;
     }
     // The signals are for electors to write.
@@ -143,5 +155,5 @@ pub(super) fn restores(last: &LastRevision<'_>, after: &LeaseRecord) -> bool {
         preferred_holder: there.preferred_holder.clone(),
         ..own.clone()
     };
-    audit(&own, after, &Actor::Candidate(holder)) == Ok(Move::Renew)
+    audit(&own, after, Actor::Candidate(holder)) == Ok(LeaseChangeKind::Renew)
 }

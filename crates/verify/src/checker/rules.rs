@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use elector_api::Lease;
-use elector_protocol::elector::{Actor, Move, Violation, audit};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, LeaseSnapshot, Timestamp};
 
 use super::acks::Acks;
-use super::acquisition::AcquisitionCheck;
-use super::broken_rule::BrokenRule;
+use super::acquisition::{is_acquisition, signed};
 use super::memory::{LastRevision, Memory};
 use super::term_start::TermStart;
+use crate::actor::Actor;
+use crate::audit::audit;
+use crate::broken_rule::BrokenRule;
 use crate::participants::{Implementation, LeasePurpose, Participants};
 use crate::placeholder::is_reservation;
+use crate::reading::{duration, has_token, is_born, is_unaccepted_grant};
+use crate::recorded_writer::{ElectorSight, RecordedWriter, TermSource, WriterRole};
 use crate::verdict::{Invariant, LeaseChangeKind};
 
 /// The context of a revision that is held against the rules.
@@ -22,6 +25,8 @@ pub(super) struct Rules<'a> {
     pub(super) participants: &'a Participants,
     pub(super) memory: &'a Memory<'a>,
     pub(super) acks: &'a Acks,
+    /// The writer of the revision, where it is known.
+    pub(super) writer: Option<&'a RecordedWriter>,
 }
 
 // === impl Rules ===
@@ -41,7 +46,7 @@ impl Rules<'_> {
         }
         self.terms(before, after)?;
         if self.takes(before, after) {
-            return match self.expired(last, before, after, at, TermStart::Taken) {
+            return match self.expired(last, after, at, TermStart::Taken) {
                 Ok(()) => Ok(LeaseChangeKind::Take),
                 Err(broken_rule) => Err(broken_rule.of_client_go()),
             };
@@ -50,14 +55,13 @@ impl Rules<'_> {
         if is_reservation(before, after) {
             return Ok(LeaseChangeKind::Reserve);
         }
-        if let Some(acquisition) = AcquisitionCheck::of(last.snapshot.version, before, after) {
-            acquisition.form(lease)?;
-            acquisition.carries_over(last.lease, lease)?;
-            return self.acquired(last, &acquisition, at);
-        }
-        let actor = actor(before, after);
-        if let Actor::Candidate(holder) = &actor
+        let actor = match self.writer {
+            Some(writer) => writer.actor(),
+            None => actor(before, after),
+        };
+        if let Actor::Candidate(holder) = actor
             && self.implementation(holder) == Some(Implementation::ClientGo)
+            && !is_acquisition(before, after)
         {
             self.shrinks(before, after)
                 .map_err(BrokenRule::of_client_go)?;
@@ -66,25 +70,20 @@ impl Rules<'_> {
                 None => LeaseChangeKind::Release,
             });
         }
-        let made = audit(before, after, &actor).map_err(|violation| {
-            let writer = match &actor {
-                Actor::Elector => "an elector's write".to_owned(),
-                Actor::Candidate(name) => format!("a write of {name}"),
-            };
+        let kind = audit(before, after, actor).map_err(|broken_rule| {
             let shrunk = self.shrinks(before, after).err();
-            let message = format!("{violation}; {writer}");
-            shrunk.unwrap_or_else(|| BrokenRule::promised(broken(&violation), message))
+            shrunk.unwrap_or(broken_rule)
         })?;
-        match made {
-            Move::GrantExpired | Move::GrantUnheld => {
-                self.expired(last, before, after, at, TermStart::Granted)?;
-                self.answered(last, after, at)?;
+        match (kind, &after.holder) {
+            (LeaseChangeKind::GrantExpired | LeaseChangeKind::GrantUnheld, Some(electee)) => {
+                self.expired(last, after, at, TermStart::Granted)?;
+                self.answered(last, electee, after, at)?;
             }
             // A candidate that a stranger preferred is not the holder's choice.
-            Move::HandOff if last.written_over.is_some() => {}
-            Move::HandOff => self.stands(after.holder.as_ref())?,
-            Move::Signal => self.left_alone(before, after)?,
-            Move::Accept => {
+            (LeaseChangeKind::HandOff, _) if last.written_over.is_some() => {}
+            (LeaseChangeKind::HandOff, Some(successor)) => self.stands(successor)?,
+            (LeaseChangeKind::Signal, _) => self.left_alone(before, after)?,
+            (LeaseChangeKind::Accept, _) => {
                 let token = after.token.map(|token| token.0);
                 if token != Some(last.snapshot.version) {
                     let message = format!(
@@ -93,12 +92,18 @@ impl Rules<'_> {
                     );
                     return Err(BrokenRule::promised(Invariant::S5, message));
                 }
+                if self.terms_of_writer() == Some(TermSource::Acquired) {
+                    let message = "a plain process accepted a grant (R18)";
+                    return Err(BrokenRule::promised(Invariant::S3, message));
+                }
             }
-            // An acquisition is judged before, with the version that it replaced.
-            Move::AcquireUnheld | Move::AcquireExpired => {}
-            Move::Release | Move::Renew => {}
+            (LeaseChangeKind::AcquireUnheld | LeaseChangeKind::AcquireExpired, Some(holder)) => {
+                signed((last.lease, lease), holder, last.snapshot.version)?;
+                return self.acquired(kind, last, holder, after, at);
+            }
+            _ => {}
         }
-        Ok(kind(made))
+        Ok(kind)
     }
 
     /// R2: a Lease that is created for candidates names no holder. Plain client-go holders create their own.
@@ -119,7 +124,7 @@ impl Rules<'_> {
                 "created without holderIdentity, which must be an empty text".to_owned(),
             );
         }
-        if *record == LeaseRecord::born(record.strategy.clone()) {
+        if is_born(record) {
             Ok(LeaseChangeKind::Create)
         } else {
             broken_rule(
@@ -161,9 +166,9 @@ impl Rules<'_> {
 
     /// S10: the duration of a term that was accepted.
     fn shrinks(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), BrokenRule> {
-        let accepted = before.holder.is_some() && !before.is_unaccepted_grant();
+        let accepted = before.holder.is_some() && !is_unaccepted_grant(before);
         let same = before.holder == after.holder && before.term == after.term;
-        match (before.duration(), after.duration()) {
+        match (duration(before), duration(after)) {
             (Some(old), new) if accepted && same && new.is_none_or(|new| new < old) => {
                 let message = format!(
                     "the duration shrank from {} s to {} s within term {}",
@@ -192,26 +197,43 @@ impl Rules<'_> {
     /// R18: who acquires a lease, and when.
     fn acquired(
         &self,
+        kind: LeaseChangeKind,
         last: &LastRevision<'_>,
-        acquisition: &AcquisitionCheck<'_>,
+        holder: &Identity,
+        after: &LeaseRecord,
         at: i64,
     ) -> Result<LeaseChangeKind, BrokenRule> {
-        let (before, after) = acquisition.records();
-        let holder = acquisition.holder;
-        if self.implementation(holder) != Some(Implementation::Elector) {
-            let message = format!("acquired by {holder}, which is no participant of ours (R18)");
+        let stranger = self.implementation(holder) != Some(Implementation::Elector);
+        let elected = self.terms_of_writer() == Some(TermSource::Granted);
+        if stranger || elected {
+            let which = if elected {
+                "is to be elected"
+            } else {
+                "is no participant of ours"
+            };
+            let message = format!("acquired by {holder}, which {which} (R18)");
             return Err(BrokenRule::promised(Invariant::S3, message));
         }
-        let unheld = before.holder.is_none();
-        match self.expired(last, before, after, at, TermStart::Acquired) {
-            Ok(()) if unheld => Ok(LeaseChangeKind::AcquireUnheld),
-            Ok(()) => Ok(LeaseChangeKind::AcquireExpired),
+        match self.expired(last, after, at, TermStart::Acquired) {
+            Ok(()) => Ok(kind),
+            // The writer's own clock tells for how long it left the lock to others.
+            Err(early) if self.writer.is_some() => Err(early),
             // Electors do no harm to each other (R17), so they need not wait as work does.
             Err(early) => match self.participants.purpose(self.lease) {
-                LeasePurpose::ElectorLock if unheld => Ok(LeaseChangeKind::Displace),
+                LeasePurpose::ElectorLock if last.snapshot.record.holder.is_none() => {
+                    Ok(LeaseChangeKind::Displace)
+                }
                 LeasePurpose::BuiltinLock => Ok(LeaseChangeKind::Displace),
                 LeasePurpose::Work | LeasePurpose::ElectorLock => Err(early),
             },
+        }
+    }
+
+    /// The way of the writer to its terms, where it is known.
+    pub(super) fn terms_of_writer(&self) -> Option<TermSource> {
+        match &self.writer?.role {
+            WriterRole::Holder { terms, .. } => Some(*terms),
+            WriterRole::Elector(_) => None,
         }
     }
 
@@ -219,9 +241,13 @@ impl Rules<'_> {
     fn answered(
         &self,
         last: &LastRevision<'_>,
+        electee: &Identity,
         after: &LeaseRecord,
         at: i64,
     ) -> Result<(), BrokenRule> {
+        if let Some(sight) = self.writer.and_then(RecordedWriter::sight) {
+            return self.heard(electee, sight, self.late_from(last));
+        }
         if !self.acks.are_complete() {
             return Ok(());
         }
@@ -234,9 +260,6 @@ impl Rules<'_> {
         let oldest = since
             .min(granted.saturating_sub(micros(limits.ack_validity.mul_f64(limits.drift))))
             .saturating_sub(micros(limits.recording_delay));
-        let Some(electee) = &after.holder else {
-            return Ok(());
-        };
         let unfounded = match self.acks.newest(electee) {
             // The watch of one kind of objects may be later than that of the other; versions tell what came first.
             Some((version, _)) if last.first < version => return Ok(()),
@@ -250,30 +273,69 @@ impl Rules<'_> {
         Err(BrokenRule::promised(Invariant::S7, unfounded))
     }
 
-    /// R15 for a hand-over: the successor was preferred before, and a preferred candidate has answered.
-    fn stands(&self, successor: Option<&Identity>) -> Result<(), BrokenRule> {
-        match successor {
-            Some(successor) if self.acks.is_no_candidate(successor) => {
-                let message = format!("handed over to {successor}, which is no candidate (R15)");
-                Err(BrokenRule::promised(Invariant::S7, message))
-            }
-            _ => Ok(()),
+    /// R15 by what the elector had heard: an ack that is fresh by its clock, or one after a ping that it saw since
+    /// `round` began.
+    fn heard(
+        &self,
+        chosen: &Identity,
+        sight: &ElectorSight,
+        round: Option<Timestamp>,
+    ) -> Result<(), BrokenRule> {
+        let answered = sight.answers.iter().any(|heard| {
+            heard.ack.is_some_and(|(ack, age)| {
+                let asked = |at| round.is_some_and(|round| round <= at);
+                let mut pings = heard.pings.iter();
+                age < self.participants.limits.ack_validity
+                    || pings.any(|(ping, at)| *ping < ack && asked(*at))
+            })
+        });
+        if answered {
+            return Ok(());
         }
+        let acks: Vec<_> = sight.answers.iter().map(|heard| heard.ack).collect();
+        let message = format!("chose {chosen}, which had not answered: {acks:?} (R15)");
+        Err(BrokenRule::promised(Invariant::S7, message))
     }
 
-    /// S11: a holder that never was a candidate is not asked to make room.
+    /// When a round of pings begins for the writer: once the record is late, or unheld.
+    fn late_from(&self, last: &LastRevision<'_>) -> Option<Timestamp> {
+        let (since, writer) = (last.since?, self.writer?);
+        let record = &last.snapshot.record;
+        let lasts = duration(record).unwrap_or(self.participants.limits.longest_lease);
+        let late = match &record.holder {
+            Some(_) => (lasts * 2 / 3).div_f64(writer.rate),
+            None => Duration::ZERO,
+        };
+        Timestamp::from_micros(since.as_micros().saturating_add(micros(late)))
+    }
+
+    /// R15 for a hand-over: the successor was preferred before, and a preferred candidate has answered.
+    fn stands(&self, successor: &Identity) -> Result<(), BrokenRule> {
+        if !self.acks.is_no_candidate(successor) {
+            return Ok(());
+        }
+        let message = format!("handed over to {successor}, which is no candidate (R15)");
+        Err(BrokenRule::promised(Invariant::S7, message))
+    }
+
+    /// S11 and R15: a holder that never was a candidate is not asked to make room, and no other for a candidate that has
+    /// not just answered.
     fn left_alone(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), BrokenRule> {
-        let Some(holder) = &before.holder else {
+        let (Some(holder), Some(preferred)) = (&before.holder, &after.preferred_holder) else {
             return Ok(());
         };
-        let asked =
-            after.preferred_holder.is_some() && after.preferred_holder != before.preferred_holder;
+        if before.preferred_holder.as_ref() == Some(preferred) {
+            return Ok(());
+        }
         let is_ours = self.implementation(holder) == Some(Implementation::Elector);
-        if asked && !is_ours && self.acks.is_no_candidate(holder) {
+        if (self.writer.is_some() || !is_ours) && self.acks.is_no_candidate(holder) {
             let message = format!("{holder}, which is no candidate, was asked to make room");
             return Err(BrokenRule::promised(Invariant::S11, message));
         }
-        Ok(())
+        match self.writer.and_then(RecordedWriter::sight) {
+            Some(sight) => self.heard(preferred, sight, None),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn implementation(&self, holder: &Identity) -> Option<Implementation> {
@@ -282,15 +344,22 @@ impl Rules<'_> {
     }
 }
 
-/// The writer of a change, told from what changed.
-fn actor<'r>(before: &'r LeaseRecord, after: &LeaseRecord) -> Actor<'r> {
+/// The writer of a change, deduced from what changed.
+fn actor<'r>(before: &'r LeaseRecord, after: &'r LeaseRecord) -> Actor<'r> {
+    if let Some(holder) = after
+        .holder
+        .as_ref()
+        .filter(|_| is_acquisition(before, after))
+    {
+        return Actor::Candidate(holder);
+    }
     let Some(holder) = &before.holder else {
         return Actor::Elector;
     };
     let let_go = after.holder.is_none();
     let renewed = after.term == before.term && after.renew_time != before.renew_time;
     let handed_off = after.term != before.term
-        && before.has_token()
+        && has_token(before)
         && before.preferred_holder.is_some()
         && after.holder == before.preferred_holder;
     if let_go || renewed || handed_off {
@@ -300,31 +369,7 @@ fn actor<'r>(before: &'r LeaseRecord, after: &LeaseRecord) -> Actor<'r> {
     }
 }
 
-/// The invariant that a violation of the rules of writing breaks.
-fn broken(violation: &Violation) -> Invariant {
-    match violation {
-        Violation::MalformedGrant | Violation::MalformedAcquisition => Invariant::S3,
-        Violation::TouchedTerm | Violation::MalformedRenewal => Invariant::S4,
-        Violation::MalformedAccept => Invariant::S5,
-        Violation::NotItsOwn | Violation::MalformedRelease => Invariant::S6,
-    }
-}
-
-fn kind(made: Move) -> LeaseChangeKind {
-    match made {
-        Move::GrantUnheld => LeaseChangeKind::GrantUnheld,
-        Move::GrantExpired => LeaseChangeKind::GrantExpired,
-        Move::HandOff => LeaseChangeKind::HandOff,
-        Move::Release => LeaseChangeKind::Release,
-        Move::AcquireUnheld => LeaseChangeKind::AcquireUnheld,
-        Move::AcquireExpired => LeaseChangeKind::AcquireExpired,
-        Move::Accept => LeaseChangeKind::Accept,
-        Move::Renew => LeaseChangeKind::Renew,
-        Move::Signal => LeaseChangeKind::Signal,
-    }
-}
-
-fn micros(duration: Duration) -> i64 {
+pub(super) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 

@@ -8,3 +8,4 @@ mod locks;
 mod moves;
 mod others;
 mod shared_leases;
+mod writers;

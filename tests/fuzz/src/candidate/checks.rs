@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use elector_api::{Lease, validate_candidate_update};
-use elector_protocol::elector::{Actor, audit};
 use elector_protocol::holder::{Decision, Effect, StopReason, WriteKind};
 use elector_protocol::registration::{RegistrationEffect, RegistrationOutcome};
 use elector_protocol::{CandidateTiming, LeaseRecord, LeaseWrite, Moment};
+use elector_verify::{Actor, audit};
 
 use super::{CandidateDriver, PendingRequest, PendingWrite};
 use crate::wire;
@@ -99,7 +99,7 @@ impl CandidateDriver {
             },
             ..known.record.clone()
         };
-        if let Err(violation) = audit(&base, &write.record, &Actor::Candidate(&self.me)) {
+        if let Err(violation) = audit(&base, &write.record, Actor::Candidate(&self.me)) {
             panic!("{kind}: {violation}: {base:?} -> {:?}", write.record);
         }
         if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {

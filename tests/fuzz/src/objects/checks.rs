@@ -1,10 +1,9 @@
 //! The invariants of each step of an elector.
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::elector::{
-    Actor, Decision, Effect, Explanation, Move, Objects, Settings, audit,
-};
-use elector_protocol::{Instant, LeaseKey, Timestamp};
+use elector_protocol::elector::{Decision, Effect, Explanation, Objects, Settings};
+use elector_protocol::{LeaseKey, Timestamp};
+use elector_verify::{Actor, audit};
 
 use super::{ElectorDriver, TrackedLease};
 use crate::time::wall;
@@ -33,7 +32,7 @@ impl ElectorDriver {
                     "a deadline in the past would spin: {decision:?}"
                 );
             }
-            tracked.check(key, self.now, &decision);
+            tracked.check(key, &decision);
         }
     }
 }
@@ -41,7 +40,7 @@ impl ElectorDriver {
 // === impl TrackedLease ===
 
 impl TrackedLease {
-    fn check(&self, key: &LeaseKey, now: Instant, decision: &Decision) {
+    fn check(&self, key: &LeaseKey, decision: &Decision) {
         // A write of the Lease; of each candidate a ping and, where the last one stays open, a collection.
         let most = 1 + 2 * self.candidates.len();
         assert!(
@@ -65,24 +64,8 @@ impl TrackedLease {
                         "R2"
                     );
                     wire::check_lease_write(object, &write.record);
-                    let chosen = match audit(&known.record, &write.record, &Actor::Elector) {
-                        Ok(Move::Signal)
-                            if write.record.preferred_holder == known.record.preferred_holder =>
-                        {
-                            None
-                        }
-                        Ok(Move::Signal) => write.record.preferred_holder.as_ref(),
-                        Ok(Move::GrantExpired | Move::GrantUnheld) => write.record.holder.as_ref(),
-                        other => panic!("{other:?}: {:?} -> {:?}", known.record, write.record),
-                    };
-                    if let Some(name) = chosen {
-                        assert!(
-                            self.answers.get(name).is_some_and(|at| *at <= now),
-                            "{name} has never answered"
-                        );
-                        let offer = self.election.candidates().find(|one| &one.name == name);
-                        assert!(offer.is_some_and(|offer| offer.spec.is_ok()));
-                    }
+                    let moved = audit(&known.record, &write.record, Actor::Elector);
+                    assert!(moved.is_ok(), "{moved:?}: {known:?} -> {:?}", write.record);
                 }
                 Effect::Ping { name, ping, .. } => {
                     let Some(object) = self.candidates.get(name) else {

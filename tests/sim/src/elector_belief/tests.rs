@@ -1,18 +1,16 @@
 //! Two electors and the lock that one of them holds.
 
-use elector_api::{Carrier, Lease};
-use elector_protocol::{LeaseKey, LeaseRecord, ResourceVersion, Timestamp, Token};
+use elector_protocol::{Identity, LeaseRecord, ResourceVersion, Timestamp, Token};
 
 use super::*;
 use crate::clock::TRUE_RATE;
+use crate::history::fixture::WrittenLease;
 
 /// Two electors with a lock of 15 s, whose leader believes for 10 s.
 struct LockFixture {
-    history: LeaseHistory,
+    lock: WrittenLease,
     monitor: ElectorMonitor,
-    lock: Lease,
     clock: SimClock,
-    version: u64,
 }
 
 const W: Duration = Duration::from_secs(15);
@@ -25,27 +23,12 @@ impl LockFixture {
         monitor.start("e0", 1, clock.clone());
         monitor.start("e1", 1, clock.clone());
         let mut fixture = Self {
-            history: LeaseHistory::new(W),
+            lock: WrittenLease::new(ELECTOR_LOCK),
             monitor,
-            lock: Lease::named(&LeaseKey::new("default", ELECTOR_LOCK)),
             clock,
-            version: 0,
         };
         fixture.write("e0", |_, _| LeaseRecord::born(None));
         fixture
-    }
-
-    fn author(name: &str) -> Author {
-        Author {
-            name: name.to_owned(),
-            role: match name.starts_with('e') {
-                true => Role::Elector { rate: TRUE_RATE },
-                false => Role::Kubectl,
-            },
-            identity: Identity::new(name),
-            incarnation: 1,
-            born: Duration::ZERO,
-        }
     }
 
     /// A write of the lock that is applied at once. Returns what is said of its sending.
@@ -54,36 +37,25 @@ impl LockFixture {
         name: &str,
         next: impl Fn(&LeaseRecord, Timestamp) -> LeaseRecord,
     ) -> Option<&'static str> {
-        let before = self.lock.record().unwrap();
-        let base = (self.version > 0).then_some(self.version);
-        self.version += 1;
+        let before = self.lock.lease.record().unwrap();
         let next = next(&before, self.clock.wall());
-        self.lock = self.lock.with_record(&next, Carrier::Annotations);
-        self.lock.metadata.uid = Some("u".to_owned());
-        self.lock.metadata.resource_version = Some(self.version.to_string());
-        let author = Self::author(name);
-        self.history.attempts.push(RequestAttempt {
-            monotonic: self.clock.holder(),
-            author: author.clone(),
-            at: self.clock.holder().since_epoch(),
-            clock: self.clock.holder(),
-            lease: ELECTOR_LOCK.to_owned(),
-            base,
-            record: self.lock.record().ok(),
-            applied: false,
-        });
-        let attempt = self.history.attempts.last();
         let now = self.clock.holder();
+        self.lock.send(now.since_epoch(), name, &next);
+        let said = self.said(name, self.lock.history.attempts.last());
+        self.lock.apply(now.since_epoch());
+        said
+    }
+
+    fn said(&self, name: &str, lock: Option<&RequestAttempt>) -> Option<&'static str> {
+        let (author, now) = (WrittenLease::author(name), self.clock.holder());
         let said = self
             .monitor
-            .check_write(&self.history, &author, now, attempt);
-        let at = self.clock.holder().since_epoch();
-        self.history.record_lease(at, self.lock.clone());
+            .check_write(&self.lock.history, &author, now, lock);
         said.map(|(rule, _)| rule)
     }
 
     fn take(&mut self, name: &str) -> Option<&'static str> {
-        let token = Token(ResourceVersion(self.version));
+        let token = Token(ResourceVersion(self.lock.version));
         self.write(name, |before, now| {
             before.acquired(Identity::new(name).unwrap(), W, token, now)
         })
@@ -96,15 +68,12 @@ impl LockFixture {
         })
     }
 
-    fn acts(&mut self, name: &str) -> Option<&'static str> {
-        let now = self.clock.holder();
-        let author = Self::author(name);
-        let said = self.monitor.check_write(&self.history, &author, now, None);
-        said.map(|(rule, _)| rule)
+    fn acts(&self, name: &str) -> Option<&'static str> {
+        self.said(name, None)
     }
 
     fn overlap(&mut self) -> Vec<&'static str> {
-        let found = self.monitor.check(&self.history);
+        let found = self.monitor.check(&self.lock.history);
         found.into_iter().map(|(rule, _)| rule).collect()
     }
 }
@@ -126,7 +95,7 @@ async fn an_elector_acts_from_its_acquisition_until_h_after_its_newest_renewal()
     assert_eq!(fixture.acts("e0"), None);
     pass(1).await;
     assert_eq!(fixture.acts("e0"), Some("S2"));
-    assert_eq!(fixture.monitor.leader(&fixture.history), None);
+    assert_eq!(fixture.monitor.leader(&fixture.lock.history), None);
     assert_eq!(fixture.renew("e0"), Some("S2"));
 }
 
@@ -141,7 +110,7 @@ async fn an_elector_that_lets_go_acts_no_more_and_the_next_one_may_at_once() {
     assert_eq!(fixture.take("e1"), None);
     assert_eq!(fixture.acts("e1"), None);
     assert_eq!(fixture.overlap(), [""; 0]);
-    assert_eq!(fixture.monitor.terms, 2);
+    assert_eq!(lock_terms(&fixture.lock.history), 2);
 }
 
 #[tokio::test(start_paused = true)]

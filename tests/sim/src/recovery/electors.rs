@@ -142,8 +142,7 @@ impl Simulation {
     }
 
     fn leading_elector(&self) -> Option<String> {
-        let mut state = self.context.state();
-        let state = &mut *state;
+        let state = self.context.state();
         let leader = state.electors.leader(&state.history)?;
         Some(leader.to_owned())
     }

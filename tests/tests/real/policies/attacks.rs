@@ -142,7 +142,8 @@ impl Attack {
                     let mut candidates = explained["candidates"].as_array().into_iter().flatten();
                     !word["freeze"].is_null()
                         || !word["prefer"].is_null()
-                        || candidates.any(|each| reason(each).contains("elector.dev/stand-down excludes it"))
+                        || candidates
+                            .any(|each| reason(each).contains("elector.dev/stand-down excludes it"))
                 }
             };
             found == expected

@@ -9,7 +9,7 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{Clock, TokioClock};
 use elector_testing::{
-    CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, SentRequest, eventually, millis, pass,
+    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, SentRequest, eventually, millis, pass,
     seconds,
 };
 use futures::future::BoxFuture;
@@ -68,7 +68,7 @@ impl Clock for SuspendedClock {
             }
             None => {}
         }
-        self.awake.EmbeddedCluster::start()
+        self.awake.wall()
     }
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {

@@ -4,7 +4,7 @@ use elector::{BuiltinController, Config, Event};
 use elector_apiserver::{Fault, Latency, RequestVerb, Rule};
 use elector_protocol::Term;
 use elector_testing::{
-    CANDIDATES, CapturedLog, LEASES, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds,
+    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use http::StatusCode;
 

@@ -1,0 +1,331 @@
+//! Histories whose recorder knows the writers: their clocks, and what electors had heard and seen.
+
+use std::time::Duration;
+
+use elector_api::{annotation, format_prefer};
+use elector_protocol::{Identity, OperatorPreference, ResourceVersion, Timestamp};
+use serde_json::{Value, json};
+
+use super::acquisition::{acquired, followed};
+use super::histories::{a_leads, and_then, held, key, lease, messages, participants, second};
+use crate::{
+    CandidateAnswers, ElectorSight, HistoryEntry, LeasePurpose, Participants, RecordedWriter,
+    TermSource, WriterRole,
+};
+
+fn elector(answers: CandidateAnswers) -> WriterRole {
+    WriterRole::Elector(ElectorSight {
+        answers: vec![answers],
+        blind: Vec::new(),
+    })
+}
+
+fn holder(name: &str, terms: TermSource) -> WriterRole {
+    let identity = Identity::new(name).unwrap();
+    WriterRole::Holder { identity, terms }
+}
+
+/// The answers with an ack of version 6 and this age, and a ping of that version and time.
+fn answers(age: f64, ping: Option<(u64, f64)>) -> CandidateAnswers {
+    let pings = ping.into_iter();
+    CandidateAnswers {
+        ack: Some((ResourceVersion(6), Duration::from_secs_f64(age))),
+        pings: pings
+            .map(|(version, at)| (ResourceVersion(version), second(at)))
+            .collect(),
+    }
+}
+
+/// The participants, and this writer of the revision of that version.
+fn written(version: u64, sent: f64, rate: f64, role: WriterRole) -> Participants {
+    let mut participants = participants();
+    add_writer(&mut participants, version, sent, rate, role);
+    participants
+}
+
+fn add_writer(
+    participants: &mut Participants,
+    version: u64,
+    sent: f64,
+    rate: f64,
+    role: WriterRole,
+) {
+    let writer = RecordedWriter {
+        role,
+        born: second(0.0),
+        sent: second(sent),
+        rate,
+    };
+    participants.add_writer(ResourceVersion(version), writer);
+}
+
+#[track_caller]
+fn assert_judged(entries: &[HistoryEntry], participants: &Participants, expected: &str) {
+    let found = messages(entries, participants);
+    let as_expected = match expected {
+        "" => found.is_empty(),
+        expected => found.iter().any(|found| found.contains(expected)),
+    };
+    assert!(as_expected, "{expected:?}: {found:?}");
+}
+
+/// The last renewal is of 3.3, and the record late 10 s after it.
+#[test]
+fn a_grant_is_judged_by_the_clock_of_its_writer_and_the_answers_that_it_had_heard() {
+    let early = "S3: lease /work @14: granted after";
+    let unanswered = "S7: lease /work @14: chose b, which had not answered";
+    for (at, rate, answers, expected) in [
+        (18.3, 1.0, answers(1.0, None), ""),
+        (18.2, 1.0, answers(1.0, None), early),
+        (17.0, 1.1, answers(1.0, None), ""),
+        (19.0, 0.95, answers(1.0, None), early),
+        (18.3, 1.0, CandidateAnswers::default(), unanswered),
+        (18.3, 1.0, answers(4.9, None), ""),
+        (18.3, 1.0, answers(5.0, None), unanswered),
+        // An ack counts longer where it came after a ping of the round.
+        (30.0, 1.0, answers(9.0, Some((5, 13.3))), ""),
+        (30.0, 1.0, answers(9.0, Some((5, 13.2))), unanswered),
+        (30.0, 1.0, answers(9.0, Some((7, 13.3))), unanswered),
+        (30.0, 2.0, answers(9.0, Some((5, 8.3))), ""),
+    ] {
+        let grant = lease(at, 14, &held("b", 2, 5, at, at), None);
+        let participants = written(14, at, rate, elector(answers));
+        assert_judged(&and_then(a_leads(), [grant]), &participants, expected);
+    }
+}
+
+#[test]
+fn a_preferred_candidate_has_answered_just_now_and_the_holder_is_one() {
+    let mut preferring = held("a", 1, 15, 0.2, 3.3);
+    preferring["preferredHolder"] = "b".into();
+    let preferring = lease(4.0, 14, &preferring, Some((11, 1)));
+    let history = and_then(a_leads(), [preferring]);
+    let mut no_candidate = history.clone();
+    no_candidate.remove(0);
+    let ping = Some((5, 3.9));
+    for (history, age, expected) in [
+        (&history, 4.9, ""),
+        (&history, 5.0, "S7: lease /work @14: chose b"),
+        (&no_candidate, 4.9, "S11: lease /work @14: a, which is no"),
+    ] {
+        let role = elector(answers(age, ping));
+        assert_judged(history, &written(14, 4.0, 1.0, role), expected);
+    }
+}
+
+/// `b` acquires so many seconds after a stranger wrote this record at 1.0.
+fn acquired_after(seconds: f64, terms: TermSource, before: &Value, expected: &str) {
+    let at = 1.0 + seconds;
+    let mut participants = written(11, at, 1.0, holder("b", terms));
+    participants.add_foreign(ResourceVersion(10));
+    let history = [lease(1.0, 10, before, None), acquired(at, 11, "b", 1, 10)];
+    assert_judged(&history, &participants, expected);
+}
+
+#[test]
+fn an_acquisition_waits_by_the_clock_of_its_writer_and_for_electors_where_there_may_be_some() {
+    let auto = TermSource::GrantedOrAcquired(Duration::from_secs(5));
+    let (elected, plain) = (TermSource::Granted, TermSource::Acquired);
+    let early = "S3: lease /work @11: acquired after";
+    let taken = held("x", 0, 15, 1.0, 1.0);
+    acquired_after(15.0, plain, &taken, "");
+    acquired_after(14.0, plain, &taken, early);
+    acquired_after(20.0, auto, &taken, "");
+    acquired_after(19.0, auto, &taken, early);
+    acquired_after(60.0, elected, &taken, "which is to be elected (R18)");
+    let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
+    acquired_after(0.0, plain, &released, "");
+    acquired_after(4.0, auto, &released, early);
+    acquired_after(5.0, auto, &released, "");
+    // There was no Lease for the second before, as the writer saw.
+    let emptied = json!({"holderIdentity": ""});
+    acquired_after(13.0, plain, &emptied, early);
+    acquired_after(14.0, plain, &emptied, "");
+}
+
+#[test]
+fn a_plain_process_accepts_no_grant() {
+    let auto = TermSource::GrantedOrAcquired(Duration::from_secs(5));
+    for (terms, expected) in [(auto, ""), (TermSource::Acquired, "accepted a grant (R18)")] {
+        let participants = written(12, 0.3, 1.0, holder("a", terms));
+        assert_judged(&a_leads(), &participants, expected);
+    }
+}
+
+#[test]
+fn an_elector_leaves_the_lock_of_the_built_in_controller_to_another_elector_for_a_while() {
+    let early = "S3: lease /work @13: acquired after";
+    for (purpose, seconds, expected) in [
+        (LeasePurpose::BuiltinLock, 0.1, ""),
+        (LeasePurpose::ElectorLock, 15.0, ""),
+        (LeasePurpose::ElectorLock, 14.0, early),
+    ] {
+        let role = holder("b", TermSource::Acquired);
+        let mut participants = written(13, 3.3 + seconds, 1.0, role);
+        participants.add_lock(key(), purpose);
+        // The moves alone count here.
+        let mut history = followed(seconds);
+        history.retain(|entry| entry.content.version().is_some());
+        assert_judged(&history, &participants, expected);
+    }
+    let elector_name = Identity::of_elector("host", 7);
+    for (seconds, expected) in [(5.0, ""), (4.9, "S3: lease /work @11: acquired after")] {
+        let at = 1.0 + seconds;
+        let role = holder("b", TermSource::Acquired);
+        let mut participants = written(11, at, 1.0, role);
+        participants.add_lock(key(), LeasePurpose::BuiltinLock);
+        participants.add_foreign(ResourceVersion(10));
+        let before = held(elector_name.as_str(), 0, 15, 1.0, 1.0);
+        let history = [lease(1.0, 10, &before, None), acquired(at, 11, "b", 1, 10)];
+        assert_judged(&history, &participants, expected);
+    }
+}
+
+#[test]
+fn no_process_replaces_a_record_that_it_cannot_read() {
+    let mut unreadable = held("a", 1, 15, 0.2, 3.3);
+    unreadable["leaseDurationSeconds"] = "soon".into();
+    let unreadable = lease(4.0, 14, &unreadable, Some((11, 1)));
+    let grant = lease(30.0, 15, &held("b", 2, 5, 30.0, 30.0), None);
+    let mut participants = written(15, 30.0, 1.0, elector(answers(1.0, None)));
+    participants.add_foreign(ResourceVersion(14));
+    let expected = "S3: lease /work @15: a record that cannot be read was replaced";
+    let history = and_then(a_leads(), [unreadable, grant]);
+    assert_judged(&history, &participants, expected);
+}
+
+/// A lease whose holder is asked to make room again and again.
+struct HandOvers {
+    entries: Vec<HistoryEntry>,
+    participants: Participants,
+    /// Times of which its elector saw nothing.
+    blind: Vec<(Timestamp, Timestamp)>,
+    now: f64,
+    version: u64,
+    term: i32,
+    token: Option<(u64, i32)>,
+    spec: Value,
+}
+
+impl HandOvers {
+    /// Led by `a` since long.
+    fn new() -> Self {
+        let mut this = Self {
+            entries: Vec::new(),
+            participants: participants(),
+            blind: Vec::new(),
+            now: 100.0,
+            version: 0,
+            term: 0,
+            token: None,
+            spec: json!({"holderIdentity": ""}),
+        };
+        this.write(None);
+        this.lead("a");
+        this
+    }
+
+    /// Writes the record, as an elector or as this candidate.
+    fn write(&mut self, by: Option<&str>) {
+        self.version += 1;
+        let entry = lease(self.now, self.version, &self.spec, self.token);
+        self.entries.push(entry);
+        let role = match by {
+            Some(name) => holder(name, TermSource::Granted),
+            None => WriterRole::Elector(ElectorSight {
+                answers: vec![answers(1.0, None)],
+                blind: self.blind.clone(),
+            }),
+        };
+        add_writer(&mut self.participants, self.version, self.now, 1.0, role);
+    }
+
+    fn grant(&mut self, to: &str, by: Option<&str>) {
+        self.term += 1;
+        self.spec = held(to, self.term, 5, self.now, self.now);
+        self.token = None;
+        self.write(by);
+    }
+
+    /// An elector grants the lease, and the electee accepts.
+    fn lead(&mut self, name: &str) {
+        self.grant(name, None);
+        self.accept(name);
+    }
+
+    fn accept(&mut self, name: &str) {
+        self.spec = held(name, self.term, 15, self.now, self.now + 0.1);
+        self.token = Some((self.version, self.term));
+        self.write(Some(name));
+    }
+
+    /// So many seconds later the elector prefers `b`, and `a` hands over at once. Returns whether that was
+    /// wrong.
+    fn hand_over(&mut self, after: f64) -> bool {
+        self.now += after;
+        self.spec["preferredHolder"] = "b".into();
+        self.write(None);
+        let version = format!("R23: lease /work @{}", self.version);
+        let found = messages(&self.entries, &self.participants);
+        self.grant("b", Some("a"));
+        found.iter().any(|found| found.starts_with(&version))
+    }
+
+    /// The successor accepts, and makes room for `a`.
+    fn succeed(&mut self) {
+        self.accept("b");
+        let released = json!({
+            "holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": self.term,
+        });
+        (self.spec, self.token) = (released, None);
+        self.write(Some("b"));
+        self.lead("a");
+    }
+}
+
+#[test]
+fn an_elector_prefers_no_candidate_for_a_minute_after_a_hand_over_in_vain() {
+    for (seconds, wrong) in [(60.0, false), (59.9, true)] {
+        let mut lease = HandOvers::new();
+        assert!(!lease.hand_over(10.0));
+        lease.lead("a");
+        assert_eq!(lease.hand_over(seconds), wrong);
+    }
+}
+
+#[test]
+fn an_elector_has_three_holders_make_room_within_the_window_and_six_for_an_operator() {
+    for (fourth, is_blind, wrong) in [
+        (398.0, false, true),
+        (596.0, false, true),
+        (598.0, false, false),
+        (398.0, true, false),
+    ] {
+        let mut lease = HandOvers::new();
+        for _ in 0..3 {
+            assert!(!lease.hand_over(1.0));
+            lease.succeed();
+        }
+        if is_blind {
+            lease.blind.push((second(100.0), second(102.5)));
+        }
+        assert_eq!(lease.hand_over(fourth), wrong, "{fourth}");
+    }
+    let mut worded = HandOvers::new();
+    let word = |entry: &mut HistoryEntry| {
+        if let crate::EntryContent::Lease(_, lease) = &mut entry.content {
+            let lease = std::sync::Arc::make_mut(lease);
+            let annotations = lease.metadata.annotations.get_or_insert_default();
+            let preference = OperatorPreference {
+                candidate: Identity::new("b").unwrap(),
+                until: second(5000.0),
+            };
+            annotations.insert(annotation::PREFER.to_owned(), format_prefer(&preference));
+        }
+    };
+    for number in 0..7 {
+        worded.entries.last_mut().map(word);
+        assert_eq!(worded.hand_over(1.0), number == 6, "{number}");
+        worded.succeed();
+    }
+}
