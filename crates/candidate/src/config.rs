@@ -286,11 +286,6 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_candidate_is_valid() {
-        config().validate().unwrap();
-    }
-
-    #[test]
     fn the_work_ends_a_quarter_of_the_effect_grace_before_another_candidate_can_lead() {
         let budget = |lease_duration, renew_deadline, client_go_peers| {
             let seconds = Duration::from_secs;

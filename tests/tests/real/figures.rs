@@ -86,7 +86,7 @@ async fn of_a_candidate(testbed: Arc<Testbed>) -> Result<()> {
     of_better.reaches(&ended("taken"), 1.0).await?;
     let log = better.process.output()?;
     let mut lines = log.lines();
-    let ended = lines.find(|line| line.contains("leading no more"));
+    let ended = lines.find(|line| line.contains("stopped leading"));
     ensure!(
         ended.is_some_and(|line| line.contains("\"cause\":\"taken\"")),
         "{ended:?}"

@@ -136,7 +136,7 @@ async fn unwell(testbed: Arc<Testbed>) -> Result<()> {
     first.answers("/livez", 200).await?;
     let log = first.candidate.process.output()?;
     ensure!(
-        log.contains("unwell: no candidate until it is well"),
+        log.contains("unwell: withdrawn until the health probe passes"),
         "{log}"
     );
     ensure!(
