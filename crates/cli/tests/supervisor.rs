@@ -184,15 +184,6 @@ fn the_exit_code_is_that_of_the_command() {
 }
 
 #[test]
-fn a_command_that_obeys_is_not_killed() {
-    let script = "trap 'exit 3' TERM; echo $$ > command; while :; do sleep 0.05; done";
-    let mut supervised = SupervisedScript::start(script);
-    supervised.pid("command");
-    supervised.order_to_terminate();
-    assert_eq!(supervised.code(), 3);
-}
-
-#[test]
 fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() {
     let script =
         format!("(trap '' TERM; echo x > ready; exec sleep 300) & echo $! > child; {STUBBORN}");
@@ -208,14 +199,16 @@ fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() 
     assert!(!runs(child) && !runs(command));
 }
 
-/// The process that holds the lease may be stopped: then no order comes, and the command is to end all the same.
+/// By an order, or at the deadline: the process that holds the lease may be stopped, and then no order comes.
 #[test]
-fn without_a_renewal_the_command_is_told_to_stop_at_the_deadline() {
-    let script = "trap 'exit 3' TERM; echo $$ > command; while :; do sleep 0.05; done";
-    let mut supervised = SupervisedScript::start(script);
-    supervised.pid("command");
-    supervised.order(&limits(Duration::ZERO, HOUR));
-    assert_eq!(supervised.code(), 3);
+fn a_command_that_obeys_is_not_killed() {
+    for order in ["\"terminate\"".to_owned(), limits(Duration::ZERO, HOUR)] {
+        let script = "trap 'exit 3' TERM; echo $$ > command; while :; do sleep 0.05; done";
+        let mut supervised = SupervisedScript::start(script);
+        supervised.pid("command");
+        supervised.order(&order);
+        assert_eq!(supervised.code(), 3);
+    }
 }
 
 #[test]
@@ -287,31 +280,6 @@ fn a_daemon_does_not_outlive_the_command_that_started_it() {
     assert!(!runs(supervised.pid("daemon")));
 }
 
-#[test]
-fn a_daemon_does_not_outlive_the_kill() {
-    let mut supervised = SupervisedScript::start(&format!("trap '' TERM; {DAEMON}; sleep 300"));
-    let daemon = supervised.pid("daemon");
-    let parent = supervised.process.id();
-    eventually("the daemon is adopted", || {
-        state(daemon).filter(|(_, adopted)| *adopted == parent)
-    });
-    supervised.order_to_kill();
-    assert_eq!(supervised.code(), 137);
-    assert!(!runs(daemon));
-}
-
-#[test]
-fn many_orphans_are_reaped_while_the_command_runs() {
-    let orphans = "for i in 1 2 3 4 5 6 7 8; do (sh -c 'echo $$ > orphan-$0' $i &); done";
-    let supervised = SupervisedScript::start(&format!("{orphans}; sleep 300"));
-    for orphan in 1..=8 {
-        let orphan = supervised.pid(&format!("orphan-{orphan}"));
-        eventually("the orphan is reaped", || {
-            state(orphan).is_none().then_some(())
-        });
-    }
-}
-
 /// Signals to all processes of a service are answered by the candidate, which gives the orders.
 #[test]
 fn a_signal_to_the_supervisor_itself_ends_nothing() {
@@ -355,4 +323,15 @@ fn process_1_passes_signals_on_and_reaps_what_others_leave_behind() {
     let id = Pid::from_raw(i32::try_from(init.id()).unwrap()).unwrap();
     kill_process(id, Signal::TERM).unwrap();
     assert_eq!(end(&mut init).code(), Some(5));
+}
+
+#[test]
+fn nothing_is_run_for_a_parent_that_has_died_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let orphan = ["exec-with-parent", "1", "--", "echo", "ran"];
+    let output = elector(&orphan, folder.path()).output().unwrap();
+    assert_eq!(
+        (output.status.code(), &*output.stdout),
+        (Some(126), &b""[..])
+    );
 }

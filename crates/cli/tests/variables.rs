@@ -54,7 +54,7 @@ fn a_disabled_election_runs_its_command_where_there_is_no_cluster() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{said}");
     assert_eq!(output.stdout, b"term 0, then 7\n");
-    assert!(said.contains("the election is disabled"), "{said}");
+    assert!(said.contains("leader election is disabled"), "{said}");
 }
 
 /// The message of `elector candidate` when it ends so.

@@ -3,7 +3,6 @@
 mod follow;
 mod printer;
 mod proof_wait;
-mod query;
 pub(super) mod row;
 mod table;
 
@@ -13,7 +12,7 @@ use clap::Args;
 use elector_runtime::{ClientArgs, connect};
 
 use self::printer::{Printer, StatusFormat};
-use self::query::StatusQuery;
+use crate::explain::input::LeaseChoice;
 use crate::explain::{cluster, present};
 use crate::namespace::NamespaceArgs;
 use crate::output;
@@ -46,12 +45,15 @@ pub(crate) struct StatusArgs {
     client: ClientArgs,
 }
 
+/// The leases of a namespace or of all, or one of them.
+#[derive(Clone, Debug)]
+struct StatusQuery {
+    namespace: Option<String>,
+    lease: Option<String>,
+}
+
 /// Runs the sub-command. Malformed objects are named on standard error and the others shown all the same; the exit code
 /// then is 1.
-///
-/// # Errors
-///
-/// When the cluster cannot be read, or has no such lease.
 pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
     let cluster = connect(&args.client).await?;
     let query = StatusQuery {
@@ -74,4 +76,13 @@ pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::FAILURE)
+}
+
+// === impl StatusQuery ===
+
+impl StatusQuery {
+    fn choice(&self) -> LeaseChoice {
+        let named = |name: &String| LeaseChoice::Named(name.clone());
+        self.lease.as_ref().map_or(LeaseChoice::Elected, named)
+    }
 }

@@ -83,10 +83,13 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
             "the clocks of this machine and of the server agree",
         ),
         ("policies", "all 5 admission policies are in force"),
-        ("rights", "you may look at leases and candidates"),
         (
             "rights",
-            "electors may elect, as system:serviceaccount:elector-system:elector",
+            "you have permission to read leases and candidates",
+        ),
+        (
+            "rights",
+            "electors have the permissions they need, as system:serviceaccount:elector-system:elector",
         ),
         (
             "builtin",
@@ -109,17 +112,16 @@ async fn missing_rights(testbed: &Testbed) -> Result<()> {
         format!("{role} [{{\"op\":\"replace\",\"path\":\"{path}\",\"value\":[{verbs}]}}]")
     };
     kubectl(testbed, &patch(candidates, "\"list\",\"watch\",\"delete\"")).await?;
-    let start = "electors may not patch leasecandidates.coordination.k8s.io in ";
+    let start = "electors lack the permission to patch leasecandidates.coordination.k8s.io in ";
     let fix = "kubectl apply -k manifests/overlays/native";
     told_until(testbed, ("error", "rights", start, fix)).await?;
     kubectl(testbed, &patch(leases, "\"get\",\"create\",\"update\"")).await?;
-    let start =
-        "electors may not list leases.coordination.k8s.io kube-system/leader-election-controller";
+    let start = "electors lack the permission to list leases.coordination.k8s.io kube-system/leader-election-controller";
     let fix = "kubectl apply -k manifests/components/builtin-lock";
     told_until(testbed, ("error", "rights", start, fix)).await?;
     let rights = paths::workspace().join("manifests/base/rbac.yaml");
     testbed.site().apply("-f", &rights).await?;
-    let start = "electors may elect";
+    let start = "electors have the permissions they need";
     told_until(testbed, ("ok", "rights", start, "")).await
 }
 
@@ -145,8 +147,8 @@ async fn builtin_controller(testbed: &Testbed) -> Result<()> {
 /// A caller who may read nothing is told so in lines, and a warning names each right.
 async fn other_account(testbed: &Testbed) -> Result<()> {
     let told = check_with(testbed, &["--as=stranger"]).await?;
-    let start = "you may not list leases.coordination.k8s.io in ";
-    told.has("warning", "rights", start, "have these granted to you")?;
+    let start = "you lack the permission to list leases.coordination.k8s.io in ";
+    told.has("warning", "rights", start, "ask for these permissions")?;
     let needs = [
         "patch leases.coordination.k8s.io",
         "patch leasecandidates.coordination.k8s.io",
@@ -154,7 +156,7 @@ async fn other_account(testbed: &Testbed) -> Result<()> {
         "operate leases.elector.dev",
     ];
     let lack = needs.map(|right| format!("{right} in {}", testbed.namespace()));
-    let start = format!("you may not {}", lack.join(", "));
+    let start = format!("you lack the permission to {}", lack.join(", "));
     told.has(
         "warning",
         "rights",
@@ -162,7 +164,12 @@ async fn other_account(testbed: &Testbed) -> Result<()> {
         "the ClusterRole elector-operate",
     )?;
     let start = "failed to list leasecandidates.coordination.k8s.io";
-    told.has("error", "leases", start, "have somebody look who may")?;
+    told.has(
+        "error",
+        "leases",
+        start,
+        "use an account with this permission",
+    )?;
     ensure!(!told.succeeded, "{told:#?}");
     Ok(())
 }
@@ -187,7 +194,7 @@ async fn dead_elector(testbed: &Testbed, elector: &mut TestProcess) -> Result<()
     std::fs::write(&path, stuck)?;
     testbed.site().apply("-f", &path).await?;
     let told = check(testbed).await?;
-    let start = "no elector acts: elector_elector-0_";
+    let start = "no elector is active: elector_elector-0_";
     told.has(
         "error",
         "electors",
