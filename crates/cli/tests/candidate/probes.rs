@@ -1,18 +1,15 @@
 //! The answers of `elector candidate` to the probes of a kubelet.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
-
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::{elector, eventually, runs};
 
 /// A cluster whose API server is away.
 const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "away",
@@ -77,16 +74,12 @@ fn kubeconfig(folder: &TempDir) -> String {
 }
 
 /// Waits until the condition is met.
-fn eventually(mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !condition() {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(10));
-    }
+fn until(what: &str, condition: impl Fn() -> bool) {
+    eventually(what, || condition().then_some(()));
 }
 
 fn candidate(kubeconfig: &str, address: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_elector"));
+    let mut command = elector();
     command
         .args(["candidate", "--mode=plain", "--lease=web", "--namespace=ns"])
         .args(["--logging-format=json", "--kubeconfig", kubeconfig])
@@ -152,7 +145,7 @@ fn a_candidate_is_ready_while_its_health_command_passes() {
         "--health-failure-threshold=2",
     ];
     let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
-    eventually(|| candidate.probe("/readyz").0 == 500);
+    until("it is not ready", || candidate.probe("/readyz").0 == 500);
     assert_eq!(
         candidate.probe("/readyz/health"),
         (
@@ -162,9 +155,9 @@ fn a_candidate_is_ready_while_its_health_command_passes() {
     );
     assert_eq!(candidate.probe("/livez").0, 200, "a restart brings no disk");
     std::fs::write(&disk, "").unwrap();
-    eventually(|| candidate.probe("/readyz").0 == 200);
+    until("it is ready", || candidate.probe("/readyz").0 == 200);
     std::fs::remove_file(&disk).unwrap();
-    eventually(|| candidate.probe("/readyz").0 == 500);
+    until("it is not ready", || candidate.probe("/readyz").0 == 500);
 }
 
 /// With all that it has started.
@@ -181,16 +174,9 @@ fn a_health_command_that_takes_too_long_is_killed() {
     ];
     let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
     let started = || std::fs::read_to_string(&pid).unwrap_or_default();
-    eventually(|| started().lines().count() >= 2);
+    until("two are started", || started().lines().count() >= 2);
     let first = started().lines().next().unwrap().to_owned();
-    eventually(|| !is_running(&first));
+    until("the first is killed", || !runs(&first));
     let (_, said) = candidate.probe("/readyz/health");
     assert!(said.contains("unwell: no answer within 500ms"), "{said}");
-}
-
-/// A process that only waits for its parent to take note of its end runs no more.
-fn is_running(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

@@ -1,11 +1,5 @@
 //! The hidden sub-commands between `elector candidate` and its command, and above it as process 1.
 
-#![cfg(target_os = "linux")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
-
 use std::fs;
 use std::io::{PipeWriter, Write as _, pipe};
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,15 +12,14 @@ use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
+use crate::{PATIENCE, eventually, runs, state};
+
 /// A supervisor and the pipe to it.
 struct SupervisedScript {
     process: Child,
     orders: Option<PipeWriter>,
     folder: tempfile::TempDir,
 }
-
-/// The longest wait for anything: a machine under load is slow.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -39,7 +32,7 @@ const STUBBORN: &str =
 const DAEMON: &str = "(setsid sh -c 'trap \"\" TERM HUP; echo $$ > daemon; sleep 300 & wait' &)";
 
 fn elector(arguments: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_elector"));
+    let mut command = crate::elector();
     command.args(arguments).current_dir(folder);
     command
 }
@@ -52,17 +45,6 @@ fn limits(deadline: Duration, lease_limit: Duration) -> String {
     json!({ "limits": limits }).to_string()
 }
 
-fn eventually<T>(what: &str, condition: impl Fn() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = condition() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// The process id in a file, once its line is complete.
 fn written(file: &Path) -> Pid {
     eventually("a process id is written", || {
@@ -70,19 +52,6 @@ fn written(file: &Path) -> Pid {
         let id = text.strip_suffix('\n')?.parse().unwrap();
         Pid::from_raw(id)
     })
-}
-
-/// The state of a process and its parent, `None` where there is no such process.
-fn state(process: Pid) -> Option<(char, u32)> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, after) = stat.rsplit_once(") ")?;
-    let mut fields = after.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.next()?.parse().ok()?))
-}
-
-fn runs(process: Pid) -> bool {
-    state(process).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
 }
 
 /// The end of a process, without any more being done to it.

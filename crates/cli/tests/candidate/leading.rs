@@ -1,13 +1,8 @@
 //! The command of a term of `elector candidate` has its token, and the lease for as long as it drains.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
-
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::{elector, eventually};
+
 /// A candidate in plain mode with a command, on a server of its own.
 struct LeadingCommand {
     child: Child,
@@ -26,9 +23,6 @@ struct LeadingCommand {
     released: u64,
     folder: TempDir,
 }
-
-/// The longest wait for anything: a machine under load is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// W of the candidate.
 const LEASE_DURATION: Duration = Duration::from_secs(4);
@@ -51,7 +45,7 @@ impl LeadingCommand {
             "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
         });
         fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string()).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_elector"))
+        let child = elector()
             .args([
                 "candidate",
                 "--mode=plain",
@@ -81,7 +75,7 @@ impl LeadingCommand {
     /// A file that the command writes, once its last line is complete.
     fn written(&self, file: &str) -> String {
         let file = self.folder.path().join(file);
-        eventually(|| {
+        eventually("a line is written", || {
             let text = fs::read_to_string(&file).unwrap_or_default();
             text.ends_with('\n').then_some(text)
         })
@@ -115,17 +109,6 @@ fn serve() -> (ApiServer, std::net::SocketAddr) {
     (server, address)
 }
 
-fn eventually<T>(mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = condition() {
-            return found;
-        }
-        assert!(Instant::now() < deadline);
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn the_environment_of_a_command_tells_its_lease_its_term_and_the_token_of_that() {
     let script =
@@ -151,7 +134,7 @@ fn the_lease_is_renewed_for_as_long_as_a_command_drains() {
     kill_process(process, Signal::TERM).unwrap();
     leading.written("told");
     let (told, now) = (leading.record(), Instant::now());
-    eventually(|| {
+    eventually("the lease is renewed", || {
         let record = leading.record();
         assert_eq!((&record.holder, record.token), (&told.holder, told.token));
         let lasted = now.elapsed() > 2 * LEASE_DURATION;
