@@ -110,7 +110,6 @@ mod guard;
 mod handle;
 mod health;
 mod health_monitor;
-mod health_timing;
 mod identity;
 mod leadership;
 #[cfg(feature = "metrics")]
@@ -156,8 +155,7 @@ pub use elector_runtime::{Cluster, RequestError, Signal, shutdown_signal};
 pub use event::Event;
 pub use guard::{GuardedService, NotLeading, WriteGuard};
 pub use handle::CandidateHandle;
-pub use health::{Unwell, WorkOverdue};
-pub use health_timing::HealthTiming;
+pub use health::{HealthTiming, Unwell, WorkOverdue};
 pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;
 #[cfg(feature = "metrics")]

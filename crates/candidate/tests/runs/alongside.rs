@@ -50,10 +50,13 @@ where
     (tell, part)
 }
 
+/// The way in which a part ends.
+type PartEnding = fn() -> Result<(), &'static str>;
+
 /// A panic too, and although failed work is tried again: that would leave the part behind.
 #[tokio::test(start_paused = true)]
 async fn a_part_that_ends_gives_the_lease_up_and_is_named() {
-    let ends: [(fn() -> Result<(), &'static str>, _); 2] = [
+    let ends: [(PartEnding, _); 2] = [
         (|| Err("no watch"), "ended: Err(\"no watch\")"),
         (|| panic!("as it should"), "panicked: as it should"),
     ];

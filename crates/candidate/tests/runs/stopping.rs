@@ -95,18 +95,22 @@ async fn work_is_dropped_at_once_when_another_holder_is_known() {
     assert_eq!(running.end().await.0, TermEnd::Lost(Loss::Taken { by }));
 }
 
+/// A way to lose the lease.
+type Lose = fn(&OneLease);
+
 /// Each reason to stop comes with a time of its own, and the first of these times counts (R10, R12). Afterwards nothing is
 /// written, not even what the work drained for.
 #[tokio::test(start_paused = true)]
 async fn a_loss_in_the_middle_of_a_drain_gives_no_more_time() {
-    let losses: [(fn(&OneLease), u64, u128); 3] = [
+    let losses: [(Lose, u64, u128); 3] = [
         (|cluster| cluster.grant("other"), 10, 1_000),
         (
             |cluster| {
-                cluster.write(|record| LeaseRecord {
+                let emptied = |record: &LeaseRecord| LeaseRecord {
                     holder: None,
                     ..record.clone()
-                })
+                };
+                cluster.write(emptied);
             },
             2,
             2_000,
