@@ -3,6 +3,7 @@
 mod follow;
 mod printer;
 mod proof_wait;
+mod query;
 pub(super) mod row;
 mod table;
 
@@ -12,7 +13,7 @@ use clap::Args;
 use elector_runtime::{ClientArgs, connect};
 
 use self::printer::{Printer, StatusFormat};
-use crate::explain::input::LeaseChoice;
+use self::query::StatusQuery;
 use crate::explain::{cluster, present};
 use crate::namespace::NamespaceArgs;
 use crate::output;
@@ -45,13 +46,6 @@ pub(crate) struct StatusArgs {
     client: ClientArgs,
 }
 
-/// The leases of a namespace or of all, or one of them.
-#[derive(Clone, Debug)]
-struct StatusQuery {
-    namespace: Option<String>,
-    lease: Option<String>,
-}
-
 /// Runs the sub-command. Malformed objects are named on standard error and the others shown all the same; the exit code
 /// then is 1.
 pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
@@ -76,13 +70,4 @@ pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::FAILURE)
-}
-
-// === impl StatusQuery ===
-
-impl StatusQuery {
-    fn choice(&self) -> LeaseChoice {
-        let named = |name: &String| LeaseChoice::Named(name.clone());
-        self.lease.as_ref().map_or(LeaseChoice::Elected, named)
-    }
 }

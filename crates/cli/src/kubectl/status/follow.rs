@@ -12,8 +12,8 @@ use elector_runtime::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::StatusQuery;
 use super::printer::Printer;
+use super::query::StatusQuery;
 use super::row::{StatusRow, rows};
 use crate::explain::input::{Collector, InputObjects};
 use crate::explain::{cluster, present};

@@ -4,7 +4,7 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use elector_runtime::printable_json;
 
-use super::StatusQuery;
+use super::query::StatusQuery;
 use super::row::StatusRow;
 use super::table::StatusTable;
 use crate::explain::{in_place, present};
