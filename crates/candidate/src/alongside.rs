@@ -113,7 +113,7 @@ impl RunningParts {
         };
         let PartEnd { part, how } = self.end_of(ended);
         let lease = &self.lease;
-        tracing::error!(%lease, part, how, "a part beside the work has ended: the run ends");
+        tracing::error!(%lease, part, how, "a part that runs alongside the work has ended: ending the run");
         self.end = Some(PartEnd { part, how });
     }
 
@@ -155,7 +155,7 @@ impl RunningParts {
             }
         }
         let (lease, left) = (&self.lease, self.tasks.len());
-        tracing::warn!(%lease, left, parts = names.join(","), "parts beside the work still run: they block their threads");
+        tracing::warn!(%lease, left, parts = names.join(","), "parts that run alongside the work do not stop: they block their threads");
     }
 
     fn end_of(&mut self, ended: Result<(Id, String), JoinError>) -> PartEnd {

@@ -1,7 +1,7 @@
 //! The work of a program without its types, so that the machinery of a run is compiled once and not for each work.
 //!
 //! ```text
-//!  caller's executor                            campaign, on the same executor or on a thread of its own
+//!  caller's executor                            run loop, on the same executor or on a thread of its own
 //!  Candidate::run: makes the work of each term <── WorkOrders ── session: the term begins
 //!  the work, a task of that executor           <──── aborts ──── session: the term is over
 //! ```

@@ -16,7 +16,6 @@ use tokio::sync::oneshot;
 
 use crate::alongside::{RunPart, RunningParts};
 use crate::boxed_work::{BoxedOutcome, WorkOrders, WorkResult};
-use crate::campaign::Campaign;
 use crate::candidate_context::CandidateContext;
 #[cfg(feature = "connect")]
 use crate::config::Mode;
@@ -32,6 +31,7 @@ use crate::outcome::{RunError, RunOutcome};
 use crate::renewal_thread::RenewalThread;
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
+use crate::run_loop::RunLoop;
 use crate::status::StatusPublisher;
 
 /// A process that wants to lead, ready to run.
@@ -312,16 +312,16 @@ impl Candidate {
         E: fmt::Display + Send + 'static,
     {
         let (orders, result) = (WorkOrders::default(), WorkResult::default());
-        // Outlives the campaign, which takes its end for a shutdown.
+        // Outlives the run loop, which takes its end for a shutdown.
         let (tell, told) = oneshot::channel::<Infallible>();
         let mut tell = Some(tell);
-        let (mut campaign, mut parts) = self.start(orders.clone(), told);
+        let (mut run_loop, mut parts) = self.start(orders.clone(), told);
         let mut shutdown = pin!(shutdown);
         let ended = loop {
             tokio::select! {
                 biased;
                 order = orders.next() => order.fill(|leadership| result.boxed(work(leadership))),
-                ended = &mut campaign => break ended,
+                ended = &mut run_loop => break ended,
                 _ = &mut shutdown, if tell.is_some() => tell = None,
                 () = parts.ended(), if tell.is_some() => tell = None,
             }
@@ -350,20 +350,20 @@ impl Candidate {
             status: self.status,
             work_runtime: Handle::current(),
         };
-        let campaign = Campaign {
+        let run_loop = RunLoop {
             run,
             health: self.health,
             orders,
         };
-        let campaign = campaign.run(told);
+        let run_loop = run_loop.run(told);
         #[cfg(feature = "connect")]
-        let campaign = match self.thread {
-            Some(thread) => async move { thread.run(campaign).await }.boxed(),
-            None => campaign.boxed(),
+        let run_loop = match self.thread {
+            Some(thread) => async move { thread.run(run_loop).await }.boxed(),
+            None => run_loop.boxed(),
         };
         #[cfg(not(feature = "connect"))]
-        let campaign = campaign.boxed();
-        (campaign, parts)
+        let run_loop = run_loop.boxed();
+        (run_loop, parts)
     }
 
     /// The observer of the run, and the monitor of its requests.

@@ -55,14 +55,10 @@ impl CandidateContext {
     }
 
     /// Starts the work of the term that has just been published.
-    pub(crate) fn start_work(
-        &self,
-        (term, token): (Term, Token),
-        work: &mut MakeWork<'_>,
-    ) -> TermWork {
+    pub(crate) fn start_work(&self, term: Term, token: Token, work: &mut MakeWork<'_>) -> TermWork {
         self.emit(&Event::Leading { term, token });
         let (tasks, grace) = (TermTasks::default(), self.config.given.grace);
-        let guard = Leadership::new(self.status.reader(), (term, token), tasks, grace);
+        let guard = Leadership::new(self.status.reader(), term, token, tasks, grace);
         TermWork::start(guard, &self.work_runtime, work)
     }
 }

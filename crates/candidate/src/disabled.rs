@@ -28,13 +28,13 @@ pub(crate) async fn run_disabled(
     shutdown: &mut ShutdownSignal,
 ) -> BoxedOutcome {
     let (lease, term) = (&run.config.lease, BELIEF.term);
-    tracing::warn!(%lease, "the election is disabled: the work runs at once, beside that of any other process");
+    tracing::warn!(%lease, "leader election is disabled: the work runs whatever other processes do");
     let publish = |stop: Option<&StopReason>| {
         run.status
             .publish(run.clock.holder(), Some(BELIEF), stop, None, None);
     };
     publish(None);
-    let mut work = run.start_work((term, BELIEF.token), work);
+    let mut work = run.start_work(term, BELIEF.token, work);
     health.note_term(Some(term));
     let mut finish = None;
     let end = loop {

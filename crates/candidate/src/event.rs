@@ -92,7 +92,7 @@ impl Event {
                 if config.given.mode == Mode::Plain {
                     tracing::info!(%lease, %term, ?free, "acquired the lease");
                 } else {
-                    tracing::info!(%lease, %term, ?free, "acquired the lease: no elector acts");
+                    tracing::info!(%lease, %term, ?free, "acquired the lease: no elector is active");
                 }
             }
             Self::Leading { term, token } => tracing::info!(%lease, %term, %token, "leading"),
@@ -105,12 +105,12 @@ impl Event {
             }
             Self::WorkStopped { term } => tracing::debug!(%lease, %term, "the work has stopped"),
             Self::Ended { term, end } => {
-                tracing::info!(%lease, %term, %end, cause = end.cause(), "leading no more");
+                tracing::info!(%lease, %term, %end, cause = end.cause(), "stopped leading");
             }
             Self::Unwell { error } => {
-                tracing::warn!(%lease, %candidate, error, "unwell: no candidate until it is well");
+                tracing::warn!(%lease, %candidate, error, "unwell: withdrawn until the health probe passes");
             }
-            Self::Well => tracing::info!(%lease, %candidate, "well again"),
+            Self::Well => tracing::info!(%lease, %candidate, "the health probe passes again"),
             Self::WorkFailed { error, retry_after } => {
                 let retry_after = to_millis(*retry_after);
                 tracing::warn!(%lease, %candidate, error, ?retry_after, "the work failed");

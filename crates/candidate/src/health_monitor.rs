@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::health_timing::HealthTiming;
+use crate::health::HealthTiming;
 
 /// The function that a program gives: whether it is well, or why not.
 pub(crate) type HealthProbe =

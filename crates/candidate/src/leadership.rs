@@ -42,7 +42,8 @@ impl Leadership {
     /// The guard of the term that was published last.
     pub(crate) fn new(
         reader: StatusReader,
-        (term, token): (Term, Token),
+        term: Term,
+        token: Token,
         tasks: TermTasks,
         grace: Duration,
     ) -> Self {

@@ -7,7 +7,6 @@
 //!
 //! A session only adds to numbers; the text is made on the task that is asked for it.
 
-mod labels;
 mod lease_families;
 mod lease_figures;
 mod status_collector;

@@ -153,7 +153,7 @@ impl fmt::Display for RunError {
             ),
             Self::Invalid(error) => write!(f, "register: {error}"),
             Self::PartEnded { part, how, term } => {
-                write!(f, "run {part} beside the work: it {how}")?;
+                write!(f, "run {part} alongside the work: it {how}")?;
                 term.iter()
                     .try_for_each(|end| write!(f, "; the term ended: {end}"))
             }

@@ -20,10 +20,6 @@ pub(crate) struct RenewalThread {
 
 impl RenewalThread {
     /// Starts the thread.
-    ///
-    /// # Errors
-    ///
-    /// When the machine has no room for it.
     pub(crate) fn start() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();

@@ -42,10 +42,6 @@ impl Config {
 impl ResolvedConfig {
     /// Finds what was not given, and checks everything that can be checked without asking the cluster, whose own
     /// namespace is `namespace`.
-    ///
-    /// # Errors
-    ///
-    /// Names the first setting that breaks a rule, and the rule.
     pub(crate) fn new(given: Config, namespace: &str) -> Result<Self, ConfigError> {
         given.timing.validate()?;
         given.validate_waits()?;
@@ -64,10 +60,6 @@ impl ResolvedConfig {
     }
 
     /// Checks what others are told, where the LeaseCandidates are those of this API.
-    ///
-    /// # Errors
-    ///
-    /// Names the first thing that the API server would not take, and the rule.
     pub(crate) fn validate_in(&self, api: CandidateApi) -> Result<(), ConfigError> {
         if self.given.mode.registers() {
             self.validate_candidate(api)?;
@@ -182,31 +174,7 @@ impl ResolvedConfig {
 mod tests {
     use std::time::Duration;
 
-    use elector_protocol::StrategyName;
-
     use super::*;
-
-    #[test]
-    fn a_lease_is_created_with_the_candidates_own_strategy_and_in_plain_mode_with_none() {
-        let strategy_of = |mode| {
-            let strategy = StrategyName::parse("example.com/mine").unwrap();
-            let config = Config {
-                mode,
-                strategy,
-                ..Config::new("web", "1.2.3".parse().unwrap())
-            };
-            match ResolvedConfig::new(config, "ns").unwrap().holder().mode {
-                HolderMode::Elected => None,
-                HolderMode::Auto { acquisition, .. } | HolderMode::Plain(acquisition) => {
-                    Some(acquisition.strategy)
-                }
-            }
-        };
-        let own = StrategyName::parse("example.com/mine").unwrap();
-        assert_eq!(strategy_of(Mode::Auto), Some(Some(own)));
-        assert_eq!(strategy_of(Mode::Plain), Some(None));
-        assert_eq!(strategy_of(Mode::Elected), None);
-    }
 
     /// An elector waits before it grants what was emptied or deleted, so that the work has its time; client-go does not.
     /// A process that renews the term under the same name leads already; one that was granted a new term had to wait.

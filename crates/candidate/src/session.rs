@@ -271,7 +271,7 @@ impl<'a> CandidateSession<'a> {
 
     fn perform(&mut self, effect: Effect, now: Instant, work: &mut MakeWork<'_>) {
         match effect {
-            Effect::Start { term, token } => self.start_work((term, token), work),
+            Effect::Start { term, token } => self.start_work(term, token, work),
             Effect::Stop(reason) => self.stop_work(reason, now),
             Effect::Ended(ending) => {
                 self.end_term(ending.into());

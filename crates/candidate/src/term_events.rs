@@ -7,7 +7,7 @@
 //! No term waits for them: the queue is bounded, what does not fit is dropped, and the publisher is a future of its own
 //! beside the session, which writes one Event at a time.
 
-mod words;
+mod text;
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use elector_runtime::{
 };
 use tokio::sync::mpsc;
 
-use self::words::TermEventWords;
+use self::text::TermEventText;
 use crate::event::{CandidateObserver, Event};
 use crate::status::StatusReader;
 
@@ -28,12 +28,12 @@ use crate::status::StatusReader;
 pub(crate) struct TermEventQueue {
     queue: mpsc::Sender<RecordedEvent>,
     reader: StatusReader,
-    told: Mutex<ToldTerms>,
+    state: Mutex<TermEventState>,
 }
 
 /// The facts for the next Event, and the state of the budget.
 #[derive(Default)]
-struct ToldTerms {
+struct TermEventState {
     /// True if the term that is about to begin was acquired.
     acquired: bool,
     /// The newest revision of the Lease that was known, for when it is gone.
@@ -64,7 +64,7 @@ impl TermEventQueue {
         let queue = Self {
             queue: sender,
             reader,
-            told: Mutex::default(),
+            state: Mutex::default(),
         };
         (queue, publisher)
     }
@@ -79,42 +79,42 @@ impl TermEventQueue {
 
     fn record(&self, event: &Event) {
         // A poisoned lock holds a valid state: nothing in it depends on the rest.
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let StatusReader {
             lease, identity, ..
         } = &self.reader;
-        let words = match event {
+        let text = match event {
             Event::Acquired { .. } => {
-                told.acquired = true;
+                state.acquired = true;
                 return;
             }
             Event::Leading { term, token } => {
-                let acquired = std::mem::take(&mut told.acquired);
-                TermEventWords::of_begin(identity, (*term, *token), acquired)
+                let acquired = std::mem::take(&mut state.acquired);
+                TermEventText::of_begin(identity, *term, *token, acquired)
             }
-            Event::Ended { term, end } => TermEventWords::of_end(identity, *term, end),
+            Event::Ended { term, end } => TermEventText::of_end(identity, *term, end),
             _ => return,
         };
         if let Some(known) = self.reader.known.borrow().revision() {
-            told.revision = Some(known);
+            state.revision = Some(known);
         }
-        let (uid, version) = told.revision.clone().unzip();
+        let (uid, version) = state.revision.clone().unzip();
         let event = RecordedEvent {
             lease: lease.clone(),
             uid,
             // One with a count would show the first term.
             version,
-            severity: words.severity,
-            reason: words.reason,
-            action: words.action,
-            note: words.note,
+            severity: text.severity,
+            reason: text.reason,
+            action: text.action,
+            note: text.note,
             related: None,
         };
         let now = self.reader.clock.holder();
-        told.failures.tick(now);
-        if !told.take(now) || self.queue.try_send(event).is_err() {
+        state.failures.tick(now);
+        if !state.take(now) || self.queue.try_send(event).is_err() {
             let text = format!("left out Events of the lease {lease}: too many");
-            told.failures.note(now, "Events", &text);
+            state.failures.note(now, "Events", &text);
         }
     }
 }
@@ -145,9 +145,9 @@ pub(crate) async fn publish_beside<R>(
     ended
 }
 
-// === impl ToldTerms ===
+// === impl TermEventState ===
 
-impl ToldTerms {
+impl TermEventState {
     /// Takes one out of the budget, if there is one.
     fn take(&mut self, now: Instant) -> bool {
         let whole_at = self.whole_at.max(now).after(REFILL);
@@ -156,22 +156,5 @@ impl ToldTerms {
             self.whole_at = whole_at;
         }
         taken
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_is_a_burst_and_then_one_in_a_while() {
-        let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
-        let mut told = ToldTerms::default();
-        // Every second for ten minutes.
-        let taken = (0..600).filter(|second| told.take(at(*second))).count();
-        assert_eq!(taken, 25 + 19);
-        // After a pause there are as many again.
-        let taken = (0..600).filter(|_| told.take(at(3_600))).count();
-        assert_eq!(taken, 25);
     }
 }

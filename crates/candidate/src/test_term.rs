@@ -112,7 +112,7 @@ impl TestTerm {
     /// The guard of the term, as the work is given it.
     pub fn leadership(&self) -> Leadership {
         let (tasks, grace) = (self.tasks.clone(), self.config.given.grace);
-        Leadership::new(self.status.reader(), (TERM, self.token), tasks, grace)
+        Leadership::new(self.status.reader(), TERM, self.token, tasks, grace)
     }
 
     /// Tells the work to stop. It leads on while it stops, unless the reason is a loss, which ends the belief at once.
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_belief_that_lasts_so_long_ends_by_the_clock_alone() {
+    async fn a_guard_leads_no_more_by_the_clock_alone() {
         let config = Config::plain("web").identified_as(Identity::new("web-0").unwrap());
         let term = TestTerm::of(config).unwrap();
         term.expire_after(seconds(10));
@@ -213,35 +213,16 @@ mod tests {
         tokio::time::advance(seconds(9)).await;
         assert!(guard.is_leader());
         term.expire_after(seconds(10));
-        tokio::time::advance(seconds(9)).await;
-        assert!(guard.is_leader());
-        tokio::time::advance(seconds(1)).await;
-        assert!(!guard.is_leader());
-        // Plain candidates count on client-go, which writes whole seconds.
-        assert_eq!(guard.time_to_stop().as_millis(), 2_750);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_the_guard_has_spawned_ends_with_the_term() {
-        let term = TestTerm::new();
-        let task = term.leadership().spawn(std::future::pending::<()>());
-        drop(term);
-        let ended = tokio::time::timeout(seconds(10), task).await;
-        assert!(ended.unwrap().unwrap_err().is_cancelled());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_guard_leads_no_more_by_the_clock_alone() {
-        let (_term, guard) = term(10);
-        assert!(guard.is_leader());
         tokio::time::advance(Duration::from_millis(9_999)).await;
-        assert!(guard.is_leader());
+        assert!(guard.is_leader() && !guard.stop_token().is_stopped());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!guard.is_leader());
-        assert_eq!(
-            guard.stopped().await,
-            StopReason::Lost(Loss::DeadlinePassed)
-        );
+        let lost = StopReason::Lost(Loss::DeadlinePassed);
+        assert_eq!(guard.stop_token().reason(), Some(lost.clone()));
+        guard.stop_token().stopped().await;
+        assert_eq!(guard.stopped().await, lost);
+        // Plain candidates count on client-go, which writes whole seconds.
+        assert_eq!(guard.time_to_stop().as_millis(), 2_750);
     }
 
     #[tokio::test(start_paused = true)]
@@ -300,8 +281,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_guard_without_its_candidate_does_not_lead() {
         let (term, guard) = term(10);
+        let task = guard.spawn(std::future::pending::<()>());
+        let waiting = tokio::spawn(guard.stop_token().stopped());
         drop(term);
         assert!(!guard.is_leader());
-        assert_eq!(guard.stopped().await, StopReason::ShutDown);
+        assert_eq!(guard.stop_token().reason(), Some(StopReason::ShutDown));
+        waiting.await.unwrap();
+        let ended = tokio::time::timeout(seconds(10), task).await;
+        assert!(ended.unwrap().unwrap_err().is_cancelled());
     }
 }

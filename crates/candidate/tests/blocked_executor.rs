@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use elector_apiserver::{ApiServer, Config as ServerConfig};
 use elector_candidate::{
-    Candidate, ClientArgs, Config, Leadership, Mode, RunError, RunOutcome, TermEnd, connect,
+    Candidate, ClientArgs, Config, Leadership, Mode, RunOutcome, TermEnd, connect,
 };
 use elector_protocol::CandidateTiming;
 
@@ -55,49 +55,6 @@ async fn work_that_blocks_its_executor_keeps_the_lease_where_renewals_have_a_thr
     };
     assert!(value, "lost the lease");
     assert_eq!(term, TermEnd::Released);
-}
-
-/// A controller whose reconciles block their executor.
-#[tokio::test]
-async fn a_part_that_blocks_its_executor_keeps_the_lease_where_renewals_have_a_thread() {
-    let candidate = Candidate::connect(config(), &server("part")).await.unwrap();
-    let handle = candidate.handle();
-    let (led, leads) = tokio::sync::oneshot::channel();
-    let candidate = candidate.alongside("controller", |_| async move {
-        let leadership: Leadership = leads.await.unwrap();
-        let kept = block(leadership.clone()).await.unwrap();
-        (kept, leadership.term() == handle.status().term.unwrap())
-    });
-    let mut led = Some(led);
-    let work = move |leadership: Leadership| {
-        let _ = led.take().unwrap().send(leadership.clone());
-        async move {
-            leadership.stopped().await;
-            Ok::<(), std::io::Error>(())
-        }
-    };
-    let run = candidate.run(work, std::future::pending::<()>());
-    let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
-    let RunError::PartEnded { how, term, .. } = ended.unwrap().unwrap_err() else {
-        panic!("another error");
-    };
-    assert_eq!(how, "ended: (true, true)");
-    assert_eq!(term, Some(TermEnd::Released));
-}
-
-/// The same by a guard that the caller holds.
-#[tokio::test]
-async fn a_caller_that_blocks_its_executor_keeps_the_lease_whose_guard_it_holds() {
-    let candidate = Candidate::connect(config(), &server("guard"))
-        .await
-        .unwrap();
-    let waiting = candidate.become_leader();
-    let guard = tokio::time::timeout(Duration::from_secs(60), waiting).await;
-    let guard = guard.unwrap().unwrap();
-    assert!(block(guard.clone()).await.unwrap(), "lost the lease");
-    let outcome = guard.release().await.unwrap();
-    let term = TermEnd::Released;
-    assert_eq!(outcome, RunOutcome::WorkEnded { value: (), term });
 }
 
 /// The same work with a client of the caller's: what the thread is for.

@@ -3,10 +3,6 @@
 use anyhow::Context as _;
 
 /// Waits for a future in a runtime of its own.
-///
-/// # Errors
-///
-/// Those of the future; or there is no runtime.
 pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -4,14 +4,14 @@ mod child;
 mod descendants;
 mod endpoints;
 mod events;
+pub(crate) mod exec_child;
 mod health_command;
-pub(crate) mod init;
-mod orders;
 mod own_program;
+pub(crate) mod pid1;
 mod reaper;
-pub(crate) mod shim;
-mod stop_guard;
+mod stop_timer;
 pub(crate) mod supervisor;
+mod supervisor_pipe;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -93,7 +93,7 @@ pub(crate) fn run(args: CandidateCommandArgs) -> anyhow::Result<ExitCode> {
         }
     };
     if rustix::process::getpid().is_init() {
-        return init::run_again();
+        return pid1::run_again();
     }
     init_logging(&args.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -134,7 +134,7 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
         ending.store(true, Ordering::Relaxed);
         // On a thread of its own: the command is told to stop even where this line cannot be written.
         drop(tokio::task::spawn_blocking(move || {
-            tracing::info!(%signal, "ending");
+            tracing::info!(%signal, "shutting down");
         }));
     };
     let metrics = CandidateMetrics::default();
@@ -202,16 +202,9 @@ fn grace_after_loss(grace: Duration, config: &Config) -> Option<String> {
 
 fn log_start(starting: &Candidate, server: &str) {
     let (lease, candidate) = (starting.lease(), starting.identity());
-    let mode = starting.config().mode;
-    match mode {
-        Mode::Auto => {
-            let fallback_after = starting.config().fallback;
-            tracing::info!(%lease, %candidate, %mode, ?fallback_after, server, "candidate starts");
-        }
-        _ => {
-            tracing::info!(%lease, %candidate, %mode, server, "candidate starts");
-        }
-    }
+    let Config { mode, fallback, .. } = starting.config();
+    let fallback_after = (*mode == Mode::Auto).then(|| tracing::field::debug(fallback));
+    tracing::info!(%lease, %candidate, %mode, fallback_after, server, "candidate starts");
 }
 
 fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
@@ -227,11 +220,11 @@ fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<
     match outcome {
         RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
         | RunOutcome::TermEnded(TermEnd::WorkStillRuns) => bail!("stop the command: it still runs"),
-        RunOutcome::TermEnded(end) => bail!("go on: the term ended: {end}"),
+        RunOutcome::TermEnded(end) => bail!("keep running: the term ended: {end}"),
         RunOutcome::WorkEnded { value, .. } => Ok(value.map_or(ExitCode::SUCCESS, ExitCode::from)),
         RunOutcome::WorkFailed { error, .. } => Err(error),
         RunOutcome::Unwell { error, term } => {
-            bail!("go on: unwell: {error}; the term ended: {term}")
+            bail!("keep running: unwell: {error}; the term ended: {term}")
         }
         RunOutcome::WorkPanicked { message, .. } => bail!("run the command: {message}"),
         ended => Ok(ended.exit_code()),

@@ -19,26 +19,21 @@ pub(crate) struct Endpoints {
 impl Endpoints {
     /// Listens on these addresses, and answers probes by the checks and scrapes by the figures from now on.
     pub(crate) async fn start(
-        (probes, checks): (BindAddress, HealthChecks),
-        (scrapes, figures): (
-            BindAddress,
-            impl Fn() -> ServerReply + Send + Sync + 'static,
-        ),
+        probes: BindAddress,
+        checks: HealthChecks,
+        scrapes: BindAddress,
+        figures: impl Fn() -> ServerReply + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let mut endpoints = Self::default();
-        let probes = ("--health-probe-bind-address", probes);
-        endpoints
-            .serve("health", probes, move |path, query| {
-                checks.answer(path, query)
-            })
-            .await?;
-        let scrapes = ("--metrics-bind-address", scrapes);
-        endpoints
-            .serve("metrics", scrapes, move |path, _| match path {
-                "/metrics" => figures(),
-                _ => ServerReply::not_found(),
-            })
-            .await?;
+        let answer = move |path: &str, query: Option<&str>| checks.answer(path, query);
+        let flag = "--health-probe-bind-address";
+        endpoints.serve("health", flag, probes, answer).await?;
+        let answer = move |path: &str, _: Option<&str>| match path {
+            "/metrics" => figures(),
+            _ => ServerReply::not_found(),
+        };
+        let flag = "--metrics-bind-address";
+        endpoints.serve("metrics", flag, scrapes, answer).await?;
         Ok(endpoints)
     }
 
@@ -46,7 +41,8 @@ impl Endpoints {
     async fn serve(
         &mut self,
         what: impl fmt::Display,
-        (flag, address): (&str, BindAddress),
+        flag: &str,
+        address: BindAddress,
         answer: impl Fn(&str, Option<&str>) -> ServerReply + Send + Sync + 'static,
     ) -> anyhow::Result<()> {
         if address == BindAddress::Off {

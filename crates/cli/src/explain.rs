@@ -7,19 +7,18 @@ mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use elector_api::parse_time;
 use elector_protocol::elector::Settings;
 use elector_protocol::{ElectorTiming, Timestamp};
-use elector_runtime::{ClientArgs, connect};
+use elector_runtime::{ClientArgs, Clock as _, SystemClock, connect};
 
 use self::input::{InputObjects, LeaseChoice};
 use crate::block_on::block_on;
 use crate::namespace::NamespaceArgs;
-use crate::output;
+use crate::output::{self, ListFormat};
 
 /// Says what the elector would do next for each lease that a candidate names, and why.
 ///
@@ -41,8 +40,8 @@ pub(crate) struct ExplainArgs {
     now: Option<Timestamp>,
 
     /// Print a table, or a JSON array whose form is stable
-    #[arg(short = 'o', long, value_enum, default_value_t = ExplainFormat::Table)]
-    output: ExplainFormat,
+    #[arg(short = 'o', long, value_enum, default_value_t = ListFormat::Table)]
+    output: ListFormat,
 
     #[command(flatten)]
     namespace: NamespaceArgs,
@@ -55,19 +54,8 @@ pub(crate) struct ExplainArgs {
     client: ClientArgs,
 }
 
-/// How to print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ExplainFormat {
-    Table,
-    Json,
-}
-
 /// Runs the sub-command. Malformed objects are named on standard error and the others explained all the same; the exit
 /// code then is 1.
-///
-/// # Errors
-///
-/// When the input cannot be read.
 pub(crate) fn run(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     block_on(explain(args))
 }
@@ -106,8 +94,8 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
         bail!("find lease {}", in_place(&lease, namespace.as_deref()));
     }
     match args.output {
-        ExplainFormat::Json => output::print_json(&rows).context("print the report")?,
-        ExplainFormat::Table => report::print_table(&rows)?,
+        ListFormat::Json => output::print_json(&rows).context("print the report")?,
+        ListFormat::Table => report::print_table(&rows)?,
     }
     if objects.faults.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -133,11 +121,5 @@ fn parse_now(text: &str) -> Result<Timestamp, String> {
 
 /// The wall clock, in whole microseconds.
 pub(crate) fn present() -> Timestamp {
-    let since_epoch = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since_epoch.as_micros())
-        .ok()
-        .and_then(Timestamp::from_micros)
-        .unwrap_or(Timestamp::MAX)
+    SystemClock::start().wall()
 }

@@ -60,10 +60,6 @@ const TEMPLATE: &str = include_str!("fence_policy/policies.yaml");
 const LONGEST_ENDING: &str = ".object";
 
 /// Runs the sub-command.
-///
-/// # Errors
-///
-/// When the names of the policies would be none, or standard output cannot be written.
 pub(crate) fn run(args: &FencePolicyArgs) -> anyhow::Result<ExitCode> {
     let policies = args.policies().context("write the policies")?;
     output::print(&policies).context("print the policies")?;

@@ -1,11 +1,11 @@
 //! `kubectl elector`: what an operator asks and says, as a plugin of kubectl.
 
+mod annotate;
 mod annotation_patch;
 mod check;
 mod completion;
 mod history;
 mod status;
-mod words;
 
 use std::process::ExitCode;
 
@@ -36,20 +36,16 @@ enum PluginCommand {
     Complete(completion::CompleteArgs),
     Completion(completion::CompletionArgs),
     Explain(Box<ExplainArgs>),
-    Freeze(Box<words::FreezeArgs>),
+    Freeze(Box<annotate::FreezeArgs>),
     History(Box<history::HistoryArgs>),
-    Prefer(Box<words::PreferArgs>),
-    StandDown(Box<words::StandDownArgs>),
+    Prefer(Box<annotate::PreferArgs>),
+    StandDown(Box<annotate::StandDownArgs>),
     Status(Box<status::StatusArgs>),
     Timeline(Box<history::TimelineArgs>),
-    Unfreeze(Box<words::UnfreezeArgs>),
+    Unfreeze(Box<annotate::UnfreezeArgs>),
 }
 
 /// Runs the plugin.
-///
-/// # Errors
-///
-/// When what is asked for cannot be done.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match PluginArgs::parse().command {
         PluginCommand::Check(args) => block_on(check::run(*args)),
@@ -59,12 +55,12 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         }
         PluginCommand::Completion(_) => completion::print_script(),
         PluginCommand::Explain(args) => explain::run(*args),
-        PluginCommand::Freeze(args) => block_on(words::freeze(*args)),
+        PluginCommand::Freeze(args) => block_on(annotate::freeze(*args)),
         PluginCommand::History(args) => block_on(history::history(*args)),
         PluginCommand::Timeline(args) => block_on(history::timeline(*args)),
-        PluginCommand::Prefer(args) => block_on(words::prefer(*args)),
-        PluginCommand::StandDown(args) => block_on(words::stand_down(*args)),
-        PluginCommand::Unfreeze(args) => block_on(words::unfreeze(*args)),
+        PluginCommand::Prefer(args) => block_on(annotate::prefer(*args)),
+        PluginCommand::StandDown(args) => block_on(annotate::stand_down(*args)),
+        PluginCommand::Unfreeze(args) => block_on(annotate::unfreeze(*args)),
         PluginCommand::Status(args) => block_on(status::run(*args)),
     }
 }

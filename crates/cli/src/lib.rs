@@ -34,10 +34,10 @@ enum Command {
     FencePolicy(Box<fence_policy::FencePolicyArgs>),
     Run(Box<run::RunArgs>),
     Verify(Box<verify::VerifyArgs>),
-    #[command(name = candidate::init::NAME, hide = true)]
-    Init(candidate::init::InitArgs),
-    #[command(name = candidate::shim::NAME, hide = true)]
-    Shim(candidate::shim::ShimArgs),
+    #[command(name = candidate::pid1::NAME, hide = true)]
+    Init(candidate::pid1::Pid1Args),
+    #[command(name = candidate::exec_child::NAME, hide = true)]
+    ExecChild(candidate::exec_child::ExecChildArgs),
     #[command(name = candidate::supervisor::NAME, hide = true)]
     Supervise(candidate::supervisor::SupervisorArgs),
 }
@@ -51,9 +51,9 @@ pub fn elector() -> ExitCode {
         Command::FencePolicy(args) => fence_policy::run(&args),
         Command::Run(args) => run::run(*args),
         Command::Verify(args) => verify::run(&args),
-        Command::Init(args) => candidate::init::run(&args),
+        Command::Init(args) => candidate::pid1::run(&args),
         Command::Supervise(args) => candidate::supervisor::run(&args),
-        Command::Shim(args) => Ok(candidate::shim::run(&args)),
+        Command::ExecChild(args) => Ok(candidate::exec_child::run(&args)),
     })
 }
 

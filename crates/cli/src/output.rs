@@ -5,8 +5,16 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process;
 
+use clap::ValueEnum;
 use elector_runtime::{printable, printable_json};
 use serde::Serialize;
+
+/// How to print a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    Table,
+    Json,
+}
 
 /// Says on standard error what is wrong, in one line.
 pub(crate) fn print_error(what: impl Display) {
@@ -16,10 +24,6 @@ pub(crate) fn print_error(what: impl Display) {
 }
 
 /// Prints a text whose lines are printable. A closed pipe is no error.
-///
-/// # Errors
-///
-/// When standard output cannot be written.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -28,10 +32,6 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 }
 
 /// Prints one of many texts. A closed pipe ends the process: what follows has no reader either.
-///
-/// # Errors
-///
-/// When standard output cannot be written.
 pub(crate) fn print_or_end(text: &str) -> io::Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => process::exit(0),
@@ -58,16 +58,21 @@ pub(crate) fn is_coloured() -> bool {
     !refused && io::stdout().is_terminal()
 }
 
-/// A line in one of the terminal's colours.
-pub(crate) fn paint(line: &str, colour: u8) -> String {
-    format!("\u{1b}[{colour}m{line}\u{1b}[0m")
+/// Lines, each in one of the terminal's colours or in none.
+pub(crate) fn coloured(
+    lines: Vec<String>,
+    colours: impl IntoIterator<Item = Option<u8>>,
+) -> String {
+    let is_coloured = is_coloured();
+    let lines = lines.into_iter().zip(colours);
+    let lines = lines.map(|(line, colour)| match colour.filter(|_| is_coloured) {
+        Some(colour) => format!("\u{1b}[{colour}m{line}\u{1b}[0m\n"),
+        None => line + "\n",
+    });
+    lines.collect()
 }
 
 /// Prints a value as JSON. A closed pipe is no error.
-///
-/// # Errors
-///
-/// When standard output cannot be written.
 pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(value)? + "\n";
     print(&printable_json(&text))

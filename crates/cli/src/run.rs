@@ -89,7 +89,7 @@ struct ScopeArgs {
 }
 
 /// The reason why `--reserve` is refused.
-const RESERVE_WENT: &str = "it went, since it served only client-go leaders where the gate CoordinatedLeaderElection is off; \
+const RESERVE_WENT: &str = "it was removed: it served only client-go leaders where the gate CoordinatedLeaderElection is off; \
                             with the gate on they are asked to make room";
 /// Exit code for values that cannot be used, as clap has it for flags that cannot be read.
 const USAGE: u8 = 2;
@@ -117,7 +117,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         .context("start the runtime")?;
     let (health, metrics) = (Health::default(), Metrics::default());
     let _endpoints = runtime.block_on(endpoints.serve(&health, &metrics))?;
-    runtime.block_on(elect(config, (health, metrics), &client))?;
+    runtime.block_on(elect(config, health, metrics, &client))?;
     // Connections are all that is left.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(ExitCode::SUCCESS)
@@ -125,7 +125,8 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 
 async fn elect(
     config: Config,
-    (health, metrics): (Health, Metrics),
+    health: Health,
+    metrics: Metrics,
     client: &ClientArgs,
 ) -> anyhow::Result<()> {
     let signal = shutdown_signal().context("catch signals")?;
@@ -140,10 +141,10 @@ async fn elect(
         .with_metrics(metrics);
     let shutdown = async {
         let signal = signal.await;
-        info!(%signal, "asked to end");
+        info!(%signal, "shutting down");
     };
     elector.run(shutdown).await;
-    info!("elector has ended");
+    info!("elector stopped");
     Ok(())
 }
 
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn each_flag_reaches_its_constant() {
         let defaults = config(&[]).unwrap();
-        let set = config(&[
+        for flag in [
             "--accept-window=7s",
             "--accept-window-max=70s",
             "--ack-window=3s",
@@ -231,38 +232,11 @@ mod tests {
             "--retry-base=6ms",
             "--retry-max=6s",
             "--concurrent-elections=3",
-            "--namespace=a",
-            "-nb",
-        ])
-        .unwrap();
-        let durations = |config: &Config| {
-            let timing = &config.timing;
-            [
-                timing.accept_window,
-                timing.accept_window_max,
-                timing.ack_window,
-                timing.ack_window_unmarked,
-                timing.fresh,
-                timing.max_lease_duration,
-                timing.absent_lease_grace.unwrap_or(Duration::MAX),
-                timing.passed_over,
-                timing.passed_over_max,
-                timing.re_ping_after,
-                timing.ping_interval,
-                timing.candidate_validity,
-                timing.preemption_window,
-                config.retry_base,
-                config.retry_max,
-            ]
-        };
-        for (index, (set, default)) in durations(&set).iter().zip(durations(&defaults)).enumerate()
-        {
-            assert_ne!(*set, default, "{index}");
+        ] {
+            assert_ne!(config(&[flag]).unwrap(), defaults, "{flag}");
         }
-        assert_eq!(set.timing.preemptions, 4);
+        let set = config(&["--max-lease-duration=45s", "--namespace=a", "-nb"]).unwrap();
         assert_eq!(set.timing.max_lease_duration, Duration::from_secs(45));
-        assert_eq!(set.timing.absent_lease_grace, Some(Duration::ZERO));
-        assert_eq!(set.concurrent_elections.get(), 3);
         assert_eq!(
             set.scope,
             Scope::Namespaces(["a".into(), "b".into()].into())
@@ -327,10 +301,6 @@ mod tests {
                 "must be a duration such as 15s, 1m30s or 250ms",
             ),
             (
-                &["--preemptions=0"][..],
-                "--preemptions is 0: must be from 1 to 60",
-            ),
-            (
                 &["--leader-elect", "--leader-elect-renew-deadline=13s"][..],
                 "--leader-elect-renew-deadline is 13s: must be at most 4/5 of lease-duration",
             ),
@@ -343,16 +313,12 @@ mod tests {
                 "must be 0 for off, PORT for that port of 127.0.0.1, :PORT for all interfaces, or IP:PORT",
             ),
             (
-                &["--health-probe-bind-address=localhost:1"][..],
-                "must be 0 for off, PORT for that port of 127.0.0.1, :PORT for all interfaces, or IP:PORT",
-            ),
-            (
                 &["--namespace=kube-system"][..],
                 "needs --system-namespaces or --replace-builtin",
             ),
             (
                 &["--reserve"],
-                "unexpected argument '--reserve' found\n\n  tip: it went, since it served only client-go leaders",
+                "unexpected argument '--reserve' found\n\n  tip: it was removed: it served only client-go leaders",
             ),
         ] {
             let error = config(flags).unwrap_err();

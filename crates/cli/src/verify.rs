@@ -76,10 +76,6 @@ const REFUTED: u8 = 1;
 const CANNOT_TELL: u8 = 2;
 
 /// Runs the sub-command. What cannot be read is named on standard error and the rest judged all the same.
-///
-/// # Errors
-///
-/// When a file cannot be read, or the verdict cannot be printed.
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let mut reader = RecordingReader::default();
     for path in &args.filename {
@@ -114,7 +110,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
             output::print(&text).context("print the verdict")?;
         }
     }
-    let status = |wanted| reports.iter().any(|report| report.status() == wanted);
+    let status = |wanted| reports.iter().any(|report| report.verdict == wanted);
     Ok(if status(ProofStatus::Refuted) {
         ExitCode::from(REFUTED)
     } else if reports.is_empty() || status(ProofStatus::Unproven) || !errors.is_empty() {

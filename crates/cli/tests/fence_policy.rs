@@ -84,46 +84,25 @@ fn policies_name_each_resource_and_writer_once() {
 
 #[test]
 fn what_can_be_no_policy_is_refused_with_the_rule() {
-    let long = "a".repeat(253);
-    for (resource, says) in [
-        (
-            "deployments",
-            "belongs to the group apps: write deployments.apps",
-        ),
-        (
-            "configmaps.apps",
-            "belongs to the core group: write configmaps",
-        ),
-        (
-            "widgets",
-            "the core group has no resource widgets: write RESOURCE.GROUP",
-        ),
-        ("widgets.app", "the group app has no resource widgets"),
-        (
-            "deployments.v1.apps",
-            "for all versions: write deployments.apps",
-        ),
-        ("configmaps.v1", "for all versions: write configmaps"),
-        ("deployments.apps/status", "a subresource cannot be fenced"),
-        ("ConfigMap", "a plural name in lower case"),
-        ("configmaps.", "a plural name in lower case"),
-        (".apps", "a plural name in lower case"),
-        ("*", "a plural name in lower case"),
-        ("", "a plural name in lower case"),
-        (&long, "a plural name in lower case"),
-        (
-            "leases.coordination.k8s.io",
-            "written before there is a token",
-        ),
-        (
-            "leasecandidates.elector.dev",
-            "written before there is a token",
-        ),
-        (
-            "validatingadmissionpolicies.admissionregistration.k8s.io",
-            "applies no policy to policies",
-        ),
-    ] {
+    for row in "\
+deployments: belongs to the group apps: write deployments.apps
+configmaps.apps: belongs to the core group: write configmaps
+widgets: the core group has no resource widgets: write RESOURCE.GROUP
+widgets.app: the group app has no resource widgets
+deployments.v1.apps: for all versions: write deployments.apps
+configmaps.v1: for all versions: write configmaps
+deployments.apps/status: a subresource cannot be fenced
+ConfigMap: a plural name in lower case
+configmaps.: a plural name in lower case
+.apps: a plural name in lower case
+*: a plural name in lower case
+: a plural name in lower case
+leases.coordination.k8s.io: written before there is a token
+leasecandidates.elector.dev: written before there is a token
+validatingadmissionpolicies.admissionregistration.k8s.io: applies no policy to policies"
+        .lines()
+    {
+        let (resource, says) = row.split_once(": ").unwrap();
         let output = run(&[resource, "--lease=web", "--serviceaccount=web"]);
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{error}");
@@ -133,35 +112,24 @@ fn what_can_be_no_policy_is_refused_with_the_rule() {
 
 #[test]
 fn names_that_can_be_none_are_refused_with_the_rule() {
-    let long = "a".repeat(240);
+    let long = format!("--lease={} --user=u", "a".repeat(240));
     for (flags, code, says) in [
-        (&["--lease=web"][..], 2, "--serviceaccount"),
-        (&["--lease=Web", "--user=u"], 2, "RFC 1123 subdomain"),
+        ("--lease=web", 2, "--serviceaccount"),
+        ("--lease=Web --user=u", 2, "RFC 1123 subdomain"),
+        ("--lease=web --namespace=a.b --user=u", 2, "RFC 1123 label"),
+        ("--lease=web --serviceaccount=a:b:c", 2, "NAMESPACE:NAME"),
+        ("--lease=web --serviceaccount=:b", 2, "NAMESPACE:NAME"),
+        ("--lease=web --user=it's", 2, "without quotes"),
+        ("--lease=web --user=«NAME»", 2, "visible ASCII"),
         (
-            &["--lease=web", "--namespace=a.b", "--user=u"],
-            2,
-            "RFC 1123 label",
-        ),
-        (
-            &["--lease=web", "--serviceaccount=a:b:c"],
-            2,
-            "NAMESPACE:NAME",
-        ),
-        (&["--lease=web", "--serviceaccount=:b"], 2, "NAMESPACE:NAME"),
-        (&["--lease=web", "--user=it's"], 2, "without quotes"),
-        (&["--lease=web", "--user=«NAME»"], 2, "visible ASCII"),
-        (
-            &["--lease=web", "--user=u", "--name=A"],
+            "--lease=web --user=u --name=A",
             1,
             "can be no name of a policy",
         ),
-        (
-            &["--lease", &long, "--user=u"],
-            1,
-            "no more than 253 characters",
-        ),
+        (long.as_str(), 1, "no more than 253 characters"),
     ] {
-        let output = run(&[&["configmaps"], flags].concat());
+        let line: Vec<_> = ["configmaps"].into_iter().chain(flags.split(' ')).collect();
+        let output = run(&line);
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{error}");
         assert!(error.contains(says), "{error}");

@@ -132,22 +132,3 @@ fn the_dashboard_asks_for_what_there_is() {
         .unwrap();
     assert_eq!(faults(&format!("sum by ({label}) ({metric})")), [""; 0]);
 }
-
-#[test]
-fn what_there_is_not_is_found() {
-    for (text, fault) in [
-        (
-            "rate(elector_leaderless_seconds[5m])",
-            "there is no elector_leaderless_seconds",
-        ),
-        ("sum by (lease) (elector_leases)", "there is no label lease"),
-        ("elector_leases{stat=\"led\"} > 0", "there is no label stat"),
-        (
-            "elector_leases{state=~\"led|dead\"}",
-            "no label has the value dead",
-        ),
-        ("sum(elector_leases) / sum(up)", "there is no up"),
-    ] {
-        assert_eq!(faults(text), [fault], "{text}");
-    }
-}

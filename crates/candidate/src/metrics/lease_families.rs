@@ -1,10 +1,14 @@
 //! The figures that sessions feed.
 
+use std::borrow::Cow;
+
+use elector_protocol::LeaseKey;
 use elector_runtime::{HistogramFamily, LabelSet, MetricSet};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-use crate::metrics::labels::{LEASE, NAMESPACE};
+pub(super) const NAMESPACE: &str = "namespace";
+pub(super) const LEASE: &str = "lease";
 
 /// The figures that sessions feed, of all leases.
 pub(super) struct LeaseFamilies {
@@ -71,4 +75,17 @@ impl LeaseFamilies {
             ),
         }
     }
+}
+
+/// The labels of all figures of a lease.
+pub(super) fn lease_labels(lease: &LeaseKey) -> LabelSet {
+    vec![
+        (NAMESPACE, Cow::Owned(lease.namespace.to_string())),
+        (LEASE, Cow::Owned(lease.name.to_string())),
+    ]
+}
+
+/// The label of client-go's figures.
+pub(super) fn name_label(lease: &LeaseKey) -> LabelSet {
+    vec![("name", Cow::Owned(lease.name.to_string()))]
 }

@@ -14,8 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use crate::config::Mode;
 use crate::event::{CandidateObserver, Event};
-use crate::metrics::labels::{lease_labels, name_label};
-use crate::metrics::lease_families::LeaseFamilies;
+use crate::metrics::lease_families::{LeaseFamilies, lease_labels, name_label};
 use crate::outcome::TermEnd;
 use crate::request_monitor::RequestMonitor;
 

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 use crate::handle::CandidateHandle;
-use crate::metrics::labels::{LEASE, NAMESPACE, lease_labels, name_label};
+use crate::metrics::lease_families::{LEASE, NAMESPACE, lease_labels, name_label};
 use crate::status::LeadershipStatus;
 
 /// The leases of the candidates of a process, each with those who know its status. Clones are the same ones.

@@ -56,7 +56,7 @@ impl SessionFailures {
                 if !self.unwatched.contains(&path) {
                     self.unwatched.push(path);
                     tracing::warn!(
-                        "failed to {error}; it is listed every few seconds instead, and what happens is noticed later"
+                        "failed to {error}; it is listed every few seconds instead, so changes are noticed later"
                     );
                 }
             }

@@ -265,7 +265,7 @@ impl RegistrationShell {
         }
         if let Some(snapshot) = candidate_snapshot(object) {
             let text = format!(
-                "somebody else changed the own LeaseCandidate {}; writing it anew",
+                "another client changed the LeaseCandidate {}; restoring it",
                 config.identity
             );
             failures.log_change(now, "changes of the own LeaseCandidate", &text);

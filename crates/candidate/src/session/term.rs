@@ -40,13 +40,13 @@ impl CandidateSession<'_> {
         }
     }
 
-    pub(super) fn start_work(&mut self, (term, token): (Term, Token), work: &mut MakeWork<'_>) {
+    pub(super) fn start_work(&mut self, term: Term, token: Token, work: &mut MakeWork<'_>) {
         self.term = Some(term);
         self.last_end = None;
         if let Some(free) = self.acquired.take() {
             self.run.emit(&Event::Acquired { term, free });
         }
-        self.work = Some(self.run.start_work((term, token), work));
+        self.work = Some(self.run.start_work(term, token, work));
     }
 
     /// Says that the work is to stop, which it reads in the status.
@@ -65,7 +65,7 @@ impl CandidateSession<'_> {
         let work = self.work.as_mut()?;
         if work.enforce(now) {
             let (lease, term) = (&self.run.config.lease, work.guard.term());
-            tracing::warn!(%lease, %term, "its time to stop is over: the work is dropped");
+            tracing::warn!(%lease, %term, "the work did not stop in time and is aborted");
         }
         work.limit()
     }

@@ -50,39 +50,32 @@ where
     (tell, part)
 }
 
+/// The way in which a part ends.
+type PartEnding = fn() -> Result<(), &'static str>;
+
+/// A panic too, and although failed work is tried again: that would leave the part behind.
 #[tokio::test(start_paused = true)]
 async fn a_part_that_ends_gives_the_lease_up_and_is_named() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let (end, part) = part_that(|| Err::<(), _>("no watch"));
-    let running = leader_with(&cluster, config(), |candidate| {
-        candidate.alongside("controller", |_| part)
-    })
-    .await;
-    end.send(()).unwrap();
-    let error = running.result().await.unwrap_err();
-    let expected = part_ended("ended: Err(\"no watch\")", Some(TermEnd::Released));
-    assert_eq!(error, expected);
-    assert_eq!(
-        error.to_string(),
-        "run controller beside the work: it ended: Err(\"no watch\"); the term ended: released"
-    );
-    assert_eq!(cluster.record().occupancy(), Occupancy::Released);
-}
-
-/// Trying again would leave the part behind.
-#[tokio::test(start_paused = true)]
-async fn a_panic_of_a_part_ends_the_run_although_failed_work_is_tried_again() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let mut config = config();
-    config.after_failure = AfterFailure::Retry;
-    let (end, part) = part_that(|| panic!("as it should"));
-    let running = leader_with(&cluster, config, |candidate| {
-        candidate.alongside("controller", |_| part)
-    })
-    .await;
-    end.send(()).unwrap();
-    let expected = part_ended("panicked: as it should", Some(TermEnd::Released));
-    assert_eq!(running.result().await, Err(expected));
+    let ends: [(PartEnding, _); 2] = [
+        (|| Err("no watch"), "ended: Err(\"no watch\")"),
+        (|| panic!("as it should"), "panicked: as it should"),
+    ];
+    for (end, how) in ends {
+        let cluster = OneLease::new(&[V1BETA1]);
+        let mut config = config();
+        config.after_failure = AfterFailure::Retry;
+        let (end, part) = part_that(end);
+        let running = leader_with(&cluster, config, |candidate| {
+            candidate.alongside("controller", |_| part)
+        })
+        .await;
+        end.send(()).unwrap();
+        let error = running.result().await.unwrap_err();
+        assert_eq!(error, part_ended(how, Some(TermEnd::Released)));
+        let text = format!("run controller alongside the work: it {how}; the term ended: released");
+        assert_eq!(error.to_string(), text);
+        assert_eq!(cluster.record().occupancy(), Occupancy::Released);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +120,7 @@ async fn parts_stop_when_the_lease_is_given_up_and_have_the_grace_period_then() 
     let (seen, record) = (Arc::new(Mutex::new(Vec::new())), cluster.clone());
     let noted = Arc::clone(&seen);
     let grace = config().grace;
-    let mut running = leader_with(&cluster, config(), |candidate| {
+    let running = leader_with(&cluster, config(), |candidate| {
         let candidate = candidate.alongside("server", |stop| async move {
             stop.await;
             let released = record.record().occupancy() == Occupancy::Released;
@@ -139,9 +132,7 @@ async fn parts_stop_when_the_lease_is_given_up_and_have_the_grace_period_then() 
     })
     .await;
     let begun = cluster.now();
-    running.shut_down();
-    let outcome = running.outcome().await;
-    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    running.releases().await;
     assert_eq!(*seen.lock().unwrap(), [true, true]);
     let took = cluster.now().since(begun);
     assert!(
@@ -155,7 +146,7 @@ async fn a_part_that_does_not_stop_is_dropped_after_the_grace_period() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (dropped, is_dropped) = oneshot::channel::<()>();
     let grace = config().grace;
-    let mut running = leader_with(&cluster, config(), |candidate| {
+    let running = leader_with(&cluster, config(), |candidate| {
         candidate.alongside("controller", |stop| async move {
             let _kept = (stop, dropped);
             pending::<()>().await;
@@ -163,9 +154,7 @@ async fn a_part_that_does_not_stop_is_dropped_after_the_grace_period() {
     })
     .await;
     let begun = cluster.now();
-    running.shut_down();
-    let outcome = running.outcome().await;
-    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    running.releases().await;
     assert!(is_dropped.await.is_err());
     let took = cluster.now().since(begun);
     assert!(took >= grace && took < grace + seconds(1), "{took:?}");

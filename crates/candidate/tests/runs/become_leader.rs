@@ -1,13 +1,10 @@
 //! Terms that the caller holds by a guard, in the place of a run with work.
 
 use std::convert::Infallible;
-use std::future::pending;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use elector_candidate::{
-    AfterFailure, AfterTerm, Candidate, CandidateHandle, Config, LeaderGuard, Mode, RunError,
-    RunOutcome, TermEnd,
+    AfterFailure, AfterTerm, Candidate, CandidateHandle, Config, LeaderGuard, RunError, RunOutcome,
+    TermEnd,
 };
 use elector_protocol::Identity;
 use elector_protocol::holder::{Loss, StopReason};
@@ -25,10 +22,6 @@ struct WaitingCaller {
 fn wait_to_lead(cluster: &OneLease, config: Config) -> WaitingCaller {
     let candidate = Candidate::new(config, cluster.cluster()).unwrap();
     let candidate = candidate.with_clock(cluster.clock()).with_seed(0);
-    wait_by(candidate)
-}
-
-fn wait_by(candidate: Candidate) -> WaitingCaller {
     WaitingCaller {
         handle: candidate.handle(),
         guard: tokio::spawn(candidate.become_leader()),
@@ -37,10 +30,7 @@ fn wait_by(candidate: Candidate) -> WaitingCaller {
 
 /// A guard, and the handle of its candidate.
 async fn leader(cluster: &OneLease, config: Config) -> (LeaderGuard, CandidateHandle) {
-    granted(cluster, wait_to_lead(cluster, config)).await
-}
-
-async fn granted(cluster: &OneLease, waiting: WaitingCaller) -> (LeaderGuard, CandidateHandle) {
+    let waiting = wait_to_lead(cluster, config);
     eventually(|| cluster.candidate(V1BETA1).is_some()).await;
     assert!(!waiting.guard.is_finished());
     cluster.grant("me");
@@ -152,75 +142,6 @@ async fn a_guard_that_is_kept_too_long_leaves_the_lease_to_expire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_guard_has_spawned_is_gone_before_the_lease_is_given_away() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let (guard, _) = leader(&cluster, config()).await;
-    let task = guard.spawn(pending::<()>());
-    let outcome = released(guard).await;
-    assert!(task.await.unwrap_err().is_cancelled());
-    assert!(
-        matches!(outcome, RunOutcome::WorkEnded { .. }),
-        "{outcome:?}"
-    );
-    assert!(is_free(&cluster));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_panic_of_what_the_guard_has_spawned_tells_it_to_stop_and_is_told_at_the_end() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let mut config = config();
-    config.after_failure = AfterFailure::Retry;
-    let (guard, _) = leader(&cluster, config).await;
-    let task = guard.spawn(async { panic!("as the test wants it") });
-    assert!(task.await.unwrap_err().is_panic());
-    assert_eq!(guard.stopped().await, StopReason::ShutDown);
-    let outcome = released(guard).await;
-    let RunOutcome::WorkPanicked { message, term } = outcome else {
-        panic!("{outcome:?}");
-    };
-    assert_eq!(
-        (&*message, term),
-        ("as the test wants it", TermEnd::Released)
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_guard_of_a_process_that_is_unwell_is_told_to_stop_and_its_release_says_why() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let well = Arc::new(AtomicBool::new(true));
-    let asked = Arc::clone(&well);
-    let candidate = Candidate::new(config(), cluster.cluster()).unwrap();
-    let candidate = candidate.with_clock(cluster.clock()).with_health(move || {
-        let answer = asked.load(Ordering::SeqCst).then_some(());
-        async move { answer.ok_or("the disk is full") }
-    });
-    let (guard, _) = granted(&cluster, wait_by(candidate)).await;
-    well.store(false, Ordering::SeqCst);
-    let told = tokio::time::timeout(seconds(60), guard.stopped()).await;
-    assert_eq!(told.unwrap(), StopReason::ShutDown);
-    assert!(guard.is_leader(), "it leads until it has stopped");
-    let outcome = released(guard).await;
-    let RunOutcome::Unwell { error, term } = outcome else {
-        panic!("{outcome:?}");
-    };
-    assert_eq!((&*error, term), ("the disk is full", TermEnd::Released));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_caller_that_waits_no_more_leaves_nothing_behind() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let waiting = wait_to_lead(&cluster, config());
-    eventually(|| cluster.candidate(V1BETA1).is_some()).await;
-    waiting.guard.abort();
-    assert!(waiting.guard.await.unwrap_err().is_cancelled());
-    cluster.forget_requests();
-    cluster.grant("me");
-    pass(60_000).await;
-    assert_eq!(cluster.requests(), []);
-    assert!(!waiting.handle.is_leader());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_go_on_is_an_error() {
     let cluster = OneLease::new(&[V1BETA1]);
     cluster.register("default", "me", "another", "1.0.0");
@@ -228,20 +149,4 @@ async fn a_run_that_cannot_go_on_is_an_error() {
     let ended = tokio::time::timeout(seconds(120), waiting.guard).await;
     let error = ended.unwrap().unwrap().unwrap_err();
     assert!(matches!(error, RunError::BoundElsewhere { .. }), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_an_election_the_guard_is_there_at_once() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let mut config = config();
-    config.mode = Mode::Disabled;
-    let guard = wait_to_lead(&cluster, config).guard.await.unwrap().unwrap();
-    pass(60_000).await;
-    assert!(guard.is_leader());
-    let outcome = released(guard).await;
-    assert!(
-        matches!(outcome, RunOutcome::WorkEnded { .. }),
-        "{outcome:?}"
-    );
-    assert_eq!(cluster.requests(), []);
 }

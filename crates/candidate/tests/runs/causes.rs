@@ -4,14 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_apiserver::Backup;
-use elector_candidate::{
-    AfterTerm, Candidate, CandidateMetrics, Config, Leadership, RunOutcome, TermEnd,
-};
-use elector_protocol::{LeaseRecord, Timestamp};
+use elector_candidate::{AfterTerm, CandidateMetrics, Config, Leadership, RunOutcome, TermEnd};
+use elector_protocol::{Identity, LeaseRecord, Timestamp};
 use elector_testing::{CapturedLog, OneLease, Scrape};
 use serde_json::json;
 
-use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_candidate};
+use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_changed};
 
 /// A candidate that has led since a moment, to whose term something is done, and what is said of that.
 struct WatchedTerm {
@@ -41,9 +39,9 @@ impl WatchedTerm {
         let mut config = config();
         config.after_term = AfterTerm::Return;
         change(&mut config);
-        let candidate = Candidate::new(config, cluster.cluster()).unwrap();
-        let candidate = candidate.with_metrics(metrics.clone());
-        let running = start_candidate(&cluster, candidate, work);
+        let running = start_changed(&cluster, config, work, |candidate| {
+            candidate.with_metrics(metrics.clone())
+        });
         running.registered().await;
         cluster.grant("me");
         running.leads(1).await;
@@ -64,7 +62,7 @@ impl WatchedTerm {
             other => panic!("the work did not end by itself: {other:?}"),
         };
         let cause = end.cause();
-        let told = self.log.lines("leading no more");
+        let told = self.log.lines("stopped leading");
         let [told] = &*told else {
             panic!("{cause}: {told:?}");
         };
@@ -172,7 +170,8 @@ async fn work_that_still_runs_is_the_cause_that_is_named() {
     let grace = |config: &mut Config| config.grace = Duration::from_millis(10);
     let mut term = WatchedTerm::begin(grace, block).await;
     term.running.shut_down();
-    let end = term.end().await;
-    assert_eq!(end, TermEnd::WorkStillRuns);
+    let cluster = term.cluster.clone();
+    assert_eq!(term.end().await, TermEnd::WorkStillRuns);
+    assert_eq!(cluster.record().holder, Identity::new("me"));
     drop(release);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_api::Lease;
-use elector_candidate::{Candidate, Config, Event, LeaderGate, Leadership, RunOutcome};
+use elector_candidate::{Candidate, Config, Event, LeaderGate, Leadership};
 use elector_protocol::Identity;
 use elector_testing::{BackgroundTask, OneLease, eventually, seconds};
 use futures::{StreamExt as _, future};
@@ -32,7 +32,6 @@ struct Process {
     always: Arc<Mutex<Vec<String>>>,
     terms: Arc<Mutex<Vec<Instant>>>,
     shutdown: Option<oneshot::Sender<()>>,
-    run: tokio::task::JoinHandle<RunOutcome<(), Infallible>>,
     controller: BackgroundTask,
     _always: BackgroundTask,
 }
@@ -57,7 +56,6 @@ impl Process {
                 book.lock()
                     .unwrap()
                     .push((name(&object), term, Instant::now()));
-                assert_ne!(name(&object), "panic", "as it should");
                 tokio::time::sleep(takes).await;
                 ends.lock().unwrap().push(Instant::now());
                 Ok(Action::requeue(seconds(3600)))
@@ -87,7 +85,7 @@ impl Process {
                 }
             });
         let (shutdown, stopped) = oneshot::channel::<()>();
-        let run = tokio::spawn({
+        tokio::spawn({
             let work = gate.work();
             async move {
                 let mut stopped = pin!(stopped);
@@ -103,7 +101,6 @@ impl Process {
             always,
             terms,
             shutdown: Some(shutdown),
-            run,
         };
         eventually(|| process.cluster.candidate(V1BETA1).is_some()).await;
         eventually(|| process.always.lock().unwrap().len() == objects).await;
@@ -216,37 +213,6 @@ async fn reconciles_are_awaited_before_the_lease_is_given_up_and_none_begins_mea
         pass(10_000).await;
         assert_eq!(process.count(), 3, "none began after the stop");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_reconcile_that_does_not_end_is_dropped_before_another_leads() {
-    let process = Process::start(1, elected(), seconds(100)).await;
-    process.is_granted().await;
-    eventually(|| process.count() == 1).await;
-    process.cluster.prefer("other");
-    let told = Instant::now();
-    eventually(|| process.holder_is("other")).await;
-    assert!(
-        (told.elapsed().as_secs_f64() - 10.0).abs() < 0.1,
-        "the grace period"
-    );
-    pass(200_000).await;
-    assert_eq!(process.ended.lock().unwrap().len(), 0);
-    // The controller itself goes on.
-    process.is_granted().await;
-    eventually(|| process.count() == 2).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_panic_in_a_reconcile_ends_the_run() {
-    let process = Process::start(0, elected(), Duration::ZERO).await;
-    process.is_granted().await;
-    process.cluster.put_lease(OBJECTS, "panic", json!({}));
-    let outcome = process.run.await.unwrap();
-    assert!(
-        matches!(outcome, RunOutcome::WorkPanicked { .. }),
-        "{outcome:?}"
-    );
 }
 
 #[tokio::test(start_paused = true)]

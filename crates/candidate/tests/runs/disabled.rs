@@ -10,7 +10,7 @@ use elector_candidate::{
 use elector_protocol::{ResourceVersion, Term, Token};
 use elector_testing::{CapturedLog, OneLease, eventually};
 
-use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
+use crate::{RunningCandidate, V1BETA1, config, pass, start};
 
 fn disabled() -> Config {
     let mut config = config();
@@ -36,7 +36,7 @@ async fn the_work_runs_at_once_its_guard_says_yes_and_no_request_is_sent() {
     let drained = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&drained);
     let begun = cluster.now();
-    let mut running = start(&cluster, disabled(), move |leadership: Leadership| {
+    let running = start(&cluster, disabled(), move |leadership: Leadership| {
         let done = Arc::clone(&done);
         async move {
             leadership.stopped().await;
@@ -54,34 +54,21 @@ async fn the_work_runs_at_once_its_guard_says_yes_and_no_request_is_sent() {
     );
     pass(24 * 3600 * 1_000).await;
     assert!(guard.is_leader() && !guard.stop_token().is_stopped());
-    running.shut_down();
-    let outcome = running.outcome().await;
-    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    assert!(running.handle.is_leader());
+    let handle = running.handle.clone();
+    running.releases().await;
     assert!(
         drained.load(Ordering::SeqCst),
         "dropped before its grace was over"
     );
-    assert!(!guard.is_leader());
+    assert!(!guard.is_leader() && !handle.is_leader());
     assert_eq!(cluster.requests().len(), 0);
     let warnings = log.lines("WARN");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
-        warnings[0].contains("the election is disabled"),
+        warnings[0].contains("leader election is disabled"),
         "{warnings:?}"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_handle_of_a_disabled_election_leads_while_the_work_runs() {
-    let cluster = cluster();
-    let candidate = Candidate::new(disabled(), cluster.cluster()).unwrap();
-    let candidate = candidate.with_clock(cluster.clock());
-    let handle = candidate.handle();
-    assert!(!handle.is_leader());
-    let run = tokio::spawn(candidate.run(obedient, std::future::pending::<()>()));
-    eventually(|| handle.is_leader()).await;
-    run.abort();
-    eventually(|| !handle.is_leader()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +98,7 @@ async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped()
     let attempts = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&attempts);
     let cluster = cluster();
-    let mut running = start(&cluster, config, move |_| {
+    let running = start(&cluster, config, move |_| {
         let attempt = count.fetch_add(1, Ordering::SeqCst);
         async move {
             if attempt == 0 {
@@ -124,10 +111,8 @@ async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped()
     // The two terms have the same number and the same token.
     let first = running.guards.lock().unwrap()[0].clone();
     assert!(running.guard().is_leader() && !first.is_leader());
-    running.shut_down();
     let told = cluster.now();
-    let outcome = running.outcome().await;
-    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    running.releases().await;
     let took = cluster.now().since(told);
     assert!(
         took >= Duration::from_secs(10) && took < Duration::from_secs(12),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::{Config, RunOutcome, TermEnd};
+use elector_candidate::{Config, TermEnd};
 use elector_protocol::Identity;
 use elector_testing::{CapturedLog, OneLease, eventually};
 use http::StatusCode;
@@ -55,7 +55,7 @@ async fn granted(cluster: &OneLease, running: &RunningCandidate, terms: usize) -
 #[tokio::test(start_paused = true)]
 async fn a_candidate_tells_how_it_came_to_lead_and_how_that_ended() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let mut running = leader(&cluster, telling(), obedient).await;
+    let running = leader(&cluster, telling(), obedient).await;
     let uid = cluster.lease().unwrap().metadata.uid;
     let guard = running.guard();
     let first = format!("term {}, token {}", guard.term(), guard.token());
@@ -68,9 +68,7 @@ async fn a_candidate_tells_how_it_came_to_lead_and_how_that_ended() {
     cluster.faults().freeze_watches(true);
     pass(1_000).await;
     cluster.faults().freeze_watches(false);
-    running.shut_down();
-    let outcome = running.outcome().await;
-    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    running.releases().await;
 
     let number = |of: &str| of.split([' ', ',']).nth(1).unwrap().to_owned();
     assert_eq!(
@@ -124,10 +122,9 @@ async fn the_loss_of_a_deleted_lease_is_told_on_the_one_that_there_was() {
 #[tokio::test(start_paused = true)]
 async fn without_the_wish_nothing_is_told() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let mut running = leader(&cluster, config(), obedient).await;
+    let running = leader(&cluster, config(), obedient).await;
     pass(1_000).await;
-    running.shut_down();
-    let _ = running.outcome().await;
+    running.releases().await;
     assert_eq!(told(&cluster).await, [""; 0]);
 }
 
@@ -136,12 +133,10 @@ async fn an_account_that_may_not_write_events_leads_all_the_same_and_is_named_on
     let log = CapturedLog::capture();
     let cluster = OneLease::new(&[V1BETA1]);
     cluster.inject(about_events(Fault::Refuse(StatusCode::FORBIDDEN)));
-    let mut running = leader(&cluster, telling(), obedient).await;
+    let running = leader(&cluster, telling(), obedient).await;
     pass(30_000).await;
     assert!(running.guard().is_leader() && !running.is_disturbed());
-    running.shut_down();
-    let outcome = running.outcome().await;
-    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    running.releases().await;
     let lines = log.lines("failed to create events.events.k8s.io in namespace default");
     assert_eq!(lines.len(), 1, "{lines:?}");
 }
@@ -151,7 +146,7 @@ async fn an_account_that_may_not_write_events_leads_all_the_same_and_is_named_on
 async fn events_that_hang_delay_no_term_and_the_end_of_the_run_by_a_moment() {
     let cluster = OneLease::new(&[V1BETA1]);
     cluster.inject(about_events(Fault::HangBefore));
-    let mut running = leader(&cluster, telling(), obedient).await;
+    let running = leader(&cluster, telling(), obedient).await;
     let asked = cluster.now();
     cluster.prefer("better");
     let (end, at) = running.end().await;
@@ -163,9 +158,7 @@ async fn events_that_hang_delay_no_term_and_the_end_of_the_run_by_a_moment() {
     pass(20_000).await;
     assert!(running.guard().is_leader());
     let told = cluster.now();
-    running.shut_down();
-    let outcome = running.outcome().await;
-    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    running.releases().await;
     let took = cluster.now().since(told);
     assert!(took < Duration::from_millis(1_500), "{took:?}");
 }

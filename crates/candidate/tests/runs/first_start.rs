@@ -1,9 +1,9 @@
 //! The first start of a candidate, where no Lease exists: how long it takes, and what is told of it (R6, R18).
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::{Event, Waiting};
+use elector_candidate::{Config, Event, Waiting};
 use elector_protocol::StrategyName;
-use elector_testing::{CapturedLog, LEASES, OneLease, eventually, seconds};
+use elector_testing::{CapturedLog, LEASES, OneLease, millis, seconds};
 use http::StatusCode;
 
 use crate::modes::{is_about, plain};
@@ -19,34 +19,20 @@ fn waits(running: &RunningCandidate) -> Vec<Waiting> {
     waits.collect()
 }
 
-/// It is created unheld, and taken once it is certain that no other process believes, and that no elector acts.
+/// The Lease is created unheld, and taken once it is certain that no other process believes, and that no elector acts.
 #[tokio::test(start_paused = true)]
-async fn a_missing_lease_is_created_without_a_strategy_in_plain_mode_and_with_the_own_in_auto() {
+async fn a_first_start_is_announced_at_once_and_once_and_lasts_as_long_as_it_says() {
     let own = StrategyName::oldest_emulation_version();
     for (config, strategy, wait) in [(plain("me"), None, 15), (config(), Some(own), 20)] {
+        let log = CapturedLog::capture();
         let cluster = OneLease::new(&[V1BETA1]);
         cluster.delete_lease();
         let begun = cluster.now();
         let running = start(&cluster, config, obedient);
-        eventually(|| cluster.lease().is_some()).await;
+        pass(1_000).await;
         let born = cluster.record();
         assert!(born.holder.is_none() && born.duration_seconds.is_none());
         assert_eq!(born.strategy, strategy);
-        running.leads(1).await;
-        let waited = cluster.now().since(begun);
-        assert!(is_about(waited, seconds(wait)), "{waited:?}");
-        assert_eq!(cluster.record().strategy, strategy);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_first_start_is_announced_at_once_and_once() {
-    for (config, wait) in [(plain("me"), 15), (config(), 20)] {
-        let log = CapturedLog::capture();
-        let cluster = OneLease::new(&[V1BETA1]);
-        cluster.delete_lease();
-        let running = start(&cluster, config, obedient);
-        pass(1_000).await;
         let told = waits(&running);
         assert_eq!(told.len(), 1, "{told:?}");
         let unproven = "nothing proves yet that no process leads";
@@ -54,11 +40,12 @@ async fn a_first_start_is_announced_at_once_and_once() {
         assert_eq!(told[0].at_most(), Some(seconds(wait)));
         let status = running.handle.status().waiting.unwrap();
         assert_eq!(status.reason(), told[0].reason());
-        assert!(
-            is_about(status.at_most().unwrap(), seconds(wait - 1)),
-            "{status}"
-        );
+        let left = status.at_most().unwrap();
+        assert!(is_about(left, seconds(wait - 1)), "{status}");
         running.leads(1).await;
+        let waited = cluster.now().since(begun);
+        assert!(is_about(waited, seconds(wait)), "{waited:?}");
+        assert_eq!(cluster.record().strategy, strategy);
         assert_eq!(running.handle.status().waiting, None);
         assert_eq!(waits(&running), told);
         let lines = log.lines("waiting");
@@ -66,6 +53,13 @@ async fn a_first_start_is_announced_at_once_and_once() {
         assert!(lines[0].contains(unproven), "{lines:?}");
         assert!(lines[0].ends_with(&format!("at_most={wait}s")), "{lines:?}");
     }
+    let cluster = OneLease::new(&[V1BETA1]);
+    cluster.delete_lease();
+    let begun = cluster.now();
+    let mut at_once = plain("me");
+    at_once.absent_lease_grace = Config::as_client_go("web").absent_lease_grace;
+    start(&cluster, at_once, obedient).leads(1).await;
+    assert!(cluster.now().since(begun) < millis(200));
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,15 +104,16 @@ async fn a_wait_after_a_term_is_told_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_elected_candidate_waits_for_an_elector_without_a_bound() {
+async fn an_elected_candidate_waits_for_an_elector_without_a_bound_and_creates_nothing() {
     let cluster = OneLease::new(&[V1BETA1]);
     cluster.delete_lease();
     let running = start(&cluster, crate::elected(), obedient);
-    pass(60_000).await;
+    pass(600_000).await;
     let told = waits(&running);
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].reason(), "an elector has to grant the lease");
     assert_eq!(told[0].at_most(), None);
+    assert!(running.guards.lock().unwrap().is_empty() && cluster.lease().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use elector_candidate::{Candidate, CandidateHandle, Leadership, LeadershipStatus};
-use elector_protocol::{Identity, Term};
-use elector_testing::{OneLease, eventually, seconds};
+use elector_candidate::{Candidate, CandidateHandle, LeadershipStatus};
+use elector_protocol::Term;
+use elector_testing::{OneLease, eventually};
 use futures::FutureExt as _;
 use tokio::time::Instant;
 
-use crate::{V1BETA1, config, elected, leader_that_stands_still, obedient, pass, start};
+use crate::{V1BETA1, config, elected, leader, leader_that_stands_still, obedient, pass, start};
 
 /// A handle whose changes are recorded.
 struct Follower {
@@ -119,31 +119,9 @@ async fn a_handle_tells_of_every_leader_before_between_and_after_the_terms() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_tells_one_term_from_the_next() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
-    let first = running.guard().token();
-    assert!(running.handle.is_leader_under(first));
-    cluster.prefer("other");
-    eventually(|| cluster.record().holder == Identity::new("other")).await;
-    assert!(!running.handle.is_leader());
-    cluster.grant("me");
-    running.leads(2).await;
-    assert!(running.handle.is_leader());
-    assert!(!running.handle.is_leader_under(first));
-    assert!(running.handle.is_leader_under(running.guard().token()));
-}
-
-#[tokio::test(start_paused = true)]
 async fn without_a_server_the_clock_ends_first_the_belief_then_the_holder_and_news_mend_it() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, elected(), obedient);
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    let running = leader(&cluster, elected(), obedient).await;
     let follower = Follower::of(&running.handle);
     let accepted = Instant::now();
     cluster.faults().partition(true);
@@ -206,67 +184,4 @@ async fn a_session_that_stands_still_does_not_prolong_the_belief() {
     })
     .await;
     assert!(!handle.is_leader());
-}
-
-/// P-X-R4: a run that ends without a word takes the belief with it.
-#[tokio::test(start_paused = true)]
-async fn a_run_that_is_dropped_leads_no_more() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
-    let mut handle = running.handle.clone();
-    assert!(handle.is_leader());
-    running.run.abort();
-    let _ = running.run.await;
-    assert!(!handle.is_leader());
-    assert_eq!(handle.changed().await, None);
-    // Once more, and of a clone.
-    assert_eq!(handle.clone().changed().await, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_draining_leader_leads_until_its_work_has_stopped() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), |leadership: Leadership| async move {
-        leadership.stopped().await;
-        tokio::time::sleep(seconds(3)).await;
-        Ok(0)
-    });
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
-    cluster.prefer("other");
-    pass(2_900).await;
-    assert!(running.handle.is_leader());
-    eventually(|| cluster.record().holder == Identity::new("other")).await;
-    assert!(!running.handle.is_leader());
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_overwrite_or_a_deletion_ends_the_belief_with_its_event() {
-    for delete in [false, true] {
-        let cluster = OneLease::new(&[V1BETA1]);
-        let running = start(&cluster, elected(), obedient);
-        running.registered().await;
-        cluster.grant("me");
-        running.leads(1).await;
-        pass(1_000).await;
-        assert!(running.handle.is_leader());
-        if delete {
-            cluster.delete_lease();
-        } else {
-            cluster.overwrite_lease("holderIdentity", "other".into());
-        }
-        let done = Instant::now();
-        eventually(|| !running.handle.is_leader()).await;
-        assert!(
-            done.elapsed() < Duration::from_millis(10),
-            "{:?}",
-            done.elapsed()
-        );
-        let holder = running.handle.status().holder;
-        assert_eq!(holder, (!delete).then(|| Identity::new("other").unwrap()));
-    }
 }

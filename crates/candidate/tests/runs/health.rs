@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use elector_candidate::{Leadership, RunOutcome, TermEnd};
-use elector_protocol::CandidateTiming;
+use elector_protocol::{CandidateTiming, Identity};
 use elector_testing::{OneLease, eventually, seconds};
 
-use crate::{V1BETA1, config, leader_that_stands_still, obedient, pass, start};
+use crate::{V1BETA1, config, leader, leader_that_stands_still, obedient, pass, start};
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_a_leader_and_one_that_has_lost_are_alive() {
@@ -61,35 +61,21 @@ async fn work_that_is_left_behind_keeps_the_probe_failing_after_the_run() {
     let mut config = config();
     config.grace = Duration::from_millis(10);
     config.timing = CandidateTiming::of(seconds(2), seconds(1));
-    let mut running = start(&cluster, config, move |_: Leadership| {
+    let mut running = leader(&cluster, config, move |_: Leadership| {
         let blocked = Arc::clone(&blocked);
         async move {
             let _ = blocked.lock().unwrap().recv();
             Ok(0)
         }
-    });
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    })
+    .await;
     let handle = running.handle.clone();
     running.shut_down();
     assert_eq!(
         running.outcome().await,
         RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
     );
+    assert_eq!(cluster.record().holder, Identity::new("me"));
     eventually(|| handle.check_work().is_err()).await;
     drop(release);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_is_dropped_leaves_no_work_to_complain_about() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
-    let handle = running.handle.clone();
-    running.run.abort();
-    pass(20_000).await;
-    assert_eq!(handle.check_work(), Ok(()));
 }

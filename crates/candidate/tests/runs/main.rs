@@ -6,7 +6,6 @@
 )]
 
 mod alongside;
-mod as_client_go;
 mod become_leader;
 #[cfg(feature = "metrics")]
 mod causes;
@@ -33,7 +32,6 @@ mod replies;
 mod restored;
 mod retrying;
 mod shutdown;
-mod stop_tokens;
 mod stopping;
 mod strangers;
 mod tasks;
@@ -99,34 +97,8 @@ where
 fn start_changed<F>(
     cluster: &OneLease,
     config: Config,
-    work: impl FnMut(Leadership) -> F + Send + 'static,
-    change: impl FnOnce(Candidate) -> Candidate,
-) -> RunningCandidate
-where
-    F: Future<Output = Result> + Send + 'static,
-{
-    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
-    let candidate = candidate.with_clock(cluster.clock());
-    run(cluster, change(candidate), work)
-}
-
-/// The same with a candidate that has been made.
-fn start_candidate<F>(
-    cluster: &OneLease,
-    candidate: Candidate,
-    work: impl FnMut(Leadership) -> F + Send + 'static,
-) -> RunningCandidate
-where
-    F: Future<Output = Result> + Send + 'static,
-{
-    run(cluster, candidate.with_clock(cluster.clock()), work)
-}
-
-/// Runs it by the clock that it has.
-fn run<F>(
-    cluster: &OneLease,
-    candidate: Candidate,
     mut work: impl FnMut(Leadership) -> F + Send + 'static,
+    change: impl FnOnce(Candidate) -> Candidate,
 ) -> RunningCandidate
 where
     F: Future<Output = Result> + Send + 'static,
@@ -135,7 +107,8 @@ where
     let guards = Arc::new(Mutex::new(Vec::new()));
     let (told, made) = (Arc::clone(&events), Arc::clone(&guards));
     let clock = cluster.clock();
-    let candidate = candidate
+    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
+    let candidate = change(candidate.with_clock(cluster.clock()))
         .with_seed(0)
         .observed_by(move |event| told.lock().unwrap().push((event.clone(), clock.holder())));
     let handle = candidate.handle();
@@ -242,6 +215,13 @@ impl RunningCandidate {
 
     fn shut_down(&mut self) {
         drop(self.shutdown.take());
+    }
+
+    /// Shuts it down, which has to release the lease.
+    async fn releases(mut self) {
+        self.shut_down();
+        let released = RunOutcome::ShutDown(Some(TermEnd::Released));
+        assert_eq!(self.outcome().await, released);
     }
 
     async fn outcome(self) -> RunOutcome<u32, &'static str> {

@@ -6,35 +6,9 @@ use elector_candidate::TermEnd;
 use elector_protocol::holder::Loss;
 use elector_testing::{OneLease, eventually};
 
-use crate::{V1BETA1, config, leader, obedient, pass, start};
+use crate::{V1BETA1, config, leader, obedient, pass};
 
 const GET: &str = "GET leases/web";
-
-/// An event that is older than what is known proves nothing; where it names another holder, the Lease is read, and
-/// belief goes on.
-#[tokio::test(start_paused = true)]
-async fn old_news_of_another_holder_calls_for_a_read_and_ends_nothing() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
-    running.registered().await;
-    cluster.faults().freeze_watches(true);
-    cluster.grant("other");
-    cluster.grant("me");
-    // A read finds the grant; the watch has not told of either yet.
-    running.leads(1).await;
-    pass(500).await;
-    let late = cluster.now();
-    cluster.faults().freeze_watches(false);
-    pass(100).await;
-    let requests: Vec<_> = cluster
-        .object_requests_since(late)
-        .into_iter()
-        .map(|request| request.what)
-        .collect();
-    assert_eq!(requests, [GET]);
-    pass(30_000).await;
-    assert!(running.guard().is_leader() && !running.is_disturbed());
-}
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_cannot_be_read_calls_for_a_read() {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use elector_candidate::{Config, Leadership, RunOutcome};
-use elector_protocol::Identity;
-use elector_testing::OneLease;
+use elector_candidate::{Leadership, RunOutcome};
+use elector_testing::{OneLease, };
 
+use crate::modes::plain;
 use crate::{RunningCandidate, V1BETA1, config, leader, obedient, start};
 
 /// The number that work now, and the most that did so at a time.
@@ -27,17 +27,18 @@ async fn of_twenty_that_wait_for_the_same_dead_leader_one_follows_a_thousand_tim
     let count = Arc::new(Concurrency::default());
     let join = |number: usize| {
         let count = Arc::clone(&count);
-        let config = Config::plain(&*OneLease::key().name)
-            .in_namespace(&*OneLease::key().namespace)
-            .identified_as(Identity::new(format!("p{number}")).unwrap());
-        start(&cluster, config, move |leadership: Leadership| {
-            let counted = CountedWork::begin(&count);
-            async move {
-                let value = obedient(leadership).await;
-                drop(counted);
-                value
-            }
-        })
+        start(
+            &cluster,
+            plain(&format!("p{number}")),
+            move |leadership: Leadership| {
+                let counted = CountedWork::begin(&count);
+                async move {
+                    let value = obedient(leadership).await;
+                    drop(counted);
+                    value
+                }
+            },
+        )
     };
     let mut all: Vec<RunningCandidate> = (0..20).map(join).collect();
     let mut leads = leading(&all).await;

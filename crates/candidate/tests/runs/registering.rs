@@ -1,11 +1,12 @@
 //! Being known: what a server may say to a registration, and what becomes of it.
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::RunError;
+use elector_candidate::{ConfigError, Mode, RunError};
+use elector_protocol::Identity;
 use elector_testing::{OneLease, eventually, seconds};
 use http::StatusCode;
 
-use crate::{V1BETA1, config, obedient, pass, start};
+use crate::{CUSTOM, V1BETA1, config, obedient, pass, start};
 
 fn refuse(code: StatusCode) -> Rule {
     Rule::new(Fault::Refuse(code))
@@ -83,5 +84,18 @@ async fn a_candidate_that_is_deleted_during_its_acknowledgement_is_registered_ag
     while cluster.candidate(V1BETA1).is_none() {
         assert!(cluster.now().since(deleted) < seconds(1));
         pass(1).await;
+    }
+}
+
+/// Custom resources take fewer names than kube-apiserver's own.
+#[tokio::test(start_paused = true)]
+async fn a_name_that_the_served_api_does_not_take_ends_the_run() {
+    for mode in [Mode::Elected, Mode::Auto] {
+        let cluster = OneLease::new(&[CUSTOM]);
+        let mut config = config();
+        (config.mode, config.identity) = (mode, Identity::new("Me_1"));
+        let ended = start(&cluster, config, obedient).result().await;
+        let refused = matches!(ended, Err(RunError::Config(ConfigError::Candidate(_))));
+        assert!(refused, "{ended:?}");
     }
 }

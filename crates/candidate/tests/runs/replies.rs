@@ -20,52 +20,6 @@ fn lease_requests(requests: &[SentRequest]) -> Vec<&str> {
     what.filter(|what| [PUT, GET].contains(what)).collect()
 }
 
-/// A write that was applied although its answer says otherwise.
-fn lie() -> Rule {
-    Rule::new(Fault::RefuseAfter(StatusCode::GATEWAY_TIMEOUT))
-        .verb(RequestVerb::Update)
-        .resource("leases")
-        .times(1)
-}
-
-/// A 409 alone is not a loss (R10): the Lease is read, and where the record is one's own earlier write, belief counts
-/// from when that write was sent, and not from the attempt that met it.
-#[tokio::test(start_paused = true)]
-async fn a_conflict_with_ones_own_renewal_is_read_and_belief_counts_from_the_send_of_that_one() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = leader(&cluster, config(), obedient).await;
-    pass(1_000).await;
-    cluster.faults().freeze_watches(true);
-    cluster.inject(lie());
-    let start = cluster.now();
-    eventually(|| lease_requests(&cluster.object_requests_since(start)).ends_with(&[GET])).await;
-    let requests = cluster.object_requests_since(start);
-    assert_eq!(lease_requests(&requests), [PUT, PUT, GET]);
-    pass(10).await;
-    assert_eq!(
-        running.guard().deadline(),
-        Some(requests[0].at.after(seconds(10)))
-    );
-    assert!(requests[1].at.since(requests[0].at) >= Duration::from_millis(250));
-    pass(60_000).await;
-    assert!(running.guard().is_leader() && !running.is_disturbed());
-}
-
-/// The reply to one's own write is authoritative (R10).
-#[tokio::test(start_paused = true)]
-async fn a_renewal_that_is_answered_with_not_found_ends_the_term_without_a_read() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = leader(&cluster, config(), obedient).await;
-    cluster.faults().freeze_watches(true);
-    let start = cluster.now();
-    let rule = Rule::new(Fault::Refuse(StatusCode::NOT_FOUND)).verb(RequestVerb::Update);
-    cluster.inject(rule.times(1));
-    let (end, at) = running.end().await;
-    assert_eq!(end, TermEnd::Lost(Loss::Deleted));
-    assert!(at.since(start) <= Duration::from_millis(3_400));
-    assert_eq!(lease_requests(&cluster.object_requests_since(start)), [PUT]);
-}
-
 /// A refusal says that nothing was applied, and nothing about the holder.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_is_refused_is_no_loss_and_needs_no_read() {

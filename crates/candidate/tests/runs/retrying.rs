@@ -4,14 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use elector_candidate::{
-    AfterFailure, AfterTerm, Config, Event, Leadership, Mode, RunOutcome, TermEnd,
-};
-use elector_protocol::Identity;
+use elector_candidate::{AfterFailure, AfterTerm, Config, Event, Leadership, RunOutcome, TermEnd};
 use elector_protocol::holder::Loss;
 use elector_testing::{OneLease, eventually, millis};
 
-use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
+use crate::{RunningCandidate, V1BETA1, config, leader, obedient, pass, start};
 
 fn retrying() -> Config {
     let mut config = config();
@@ -82,47 +79,17 @@ async fn work_that_fails_gives_its_term_up_and_is_tried_again_after_a_pause() {
     assert_eq!(history[..5], first);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_shutdown_cuts_the_pause_short_and_work_that_fails_in_one_is_not_tried_again() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let mut running = start(&cluster, retrying(), |_| async { Err("disk full") });
-    running.registered().await;
-    cluster.grant("me");
-    eventually(|| failures(&running).len() == 1).await;
-    let resting = cluster.now();
-    running.shut_down();
-    assert_eq!(running.outcome().await, RunOutcome::ShutDown(None));
-    assert!(cluster.now().since(resting) < Duration::from_millis(100));
-
-    let cluster = OneLease::new(&[V1BETA1]);
-    let mut running = start(&cluster, retrying(), |leadership: Leadership| async move {
-        leadership.stopped().await;
-        Err("not flushed")
-    });
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
-    running.shut_down();
-    let failed = RunOutcome::WorkFailed {
-        error: "not flushed",
-        term: TermEnd::Released,
-    };
-    assert_eq!(running.outcome().await, failed);
-}
-
 /// Where the caller wants to begin afresh after a loss, the loss comes first.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_with_its_term_does_not_try_again_after_a_loss() {
     let cluster = OneLease::new(&[V1BETA1]);
     let mut config = retrying();
     config.after_term = AfterTerm::Return;
-    let running = start(&cluster, config, |leadership: Leadership| async move {
+    let running = leader(&cluster, config, |leadership: Leadership| async move {
         leadership.stopped().await;
         Err("cut off")
-    });
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    })
+    .await;
     cluster.faults().partition(true);
     let outcome = running.outcome().await;
     let failed = RunOutcome::WorkFailed {
@@ -132,30 +99,16 @@ async fn a_run_that_ends_with_its_term_does_not_try_again_after_a_loss() {
     assert_eq!(outcome, failed);
 }
 
-/// Nothing that it left behind keeps it from leading again under the same name, without an elector too.
 #[tokio::test(start_paused = true)]
-async fn a_plain_candidate_that_failed_takes_the_lease_again() {
+async fn work_that_fails_in_a_shutdown_is_not_tried_again() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let mut config = retrying();
-    config.mode = Mode::Plain;
-    let attempts = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&attempts);
-    let running = start(&cluster, config, move |leadership: Leadership| {
-        let attempt = count.fetch_add(1, Ordering::SeqCst);
-        async move {
-            match attempt {
-                0..3 => Err("not yet"),
-                _ => obedient(leadership).await,
-            }
-        }
-    });
-    running.leads(4).await;
-    pass(30_000).await;
-    assert!(running.guard().is_leader());
-    assert_eq!(cluster.record().holder, Identity::new("me"));
-    let pauses: Vec<_> = failures(&running).iter().map(|failure| failure.1).collect();
-    assert!(
-        pauses[0] <= pauses[1] && pauses[1] <= pauses[2],
-        "{pauses:?}"
-    );
+    let fails = |leadership: Leadership| async move {
+        leadership.stopped().await;
+        Err("not flushed")
+    };
+    let mut running = leader(&cluster, retrying(), fails).await;
+    running.shut_down();
+    let (error, term) = ("not flushed", TermEnd::Released);
+    let failed = RunOutcome::WorkFailed { error, term };
+    assert_eq!(running.outcome().await, failed);
 }

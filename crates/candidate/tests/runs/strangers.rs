@@ -1,41 +1,18 @@
 //! A stranger that annotates the Lease all the time: what it costs a candidate (R2, R4, R10, R18).
 
-use std::time::Duration;
-
 use elector_apiserver::Latency;
 use elector_candidate::Config;
 use elector_protocol::{Identity, LeaseRecord};
 use elector_testing::{BackgroundTask, OneLease, eventually, millis, seconds};
 
-use crate::{RunningCandidate, V1BETA1, config, elected, leader, obedient, pass, start};
+use crate::modes::plain;
+use crate::{V1BETA1, config, elected, leader, obedient, pass, start};
 
 /// The first record of the Lease, given the born one.
 type FirstRecord = fn(&LeaseRecord) -> LeaseRecord;
 
-fn plain() -> Config {
-    let lease = OneLease::key();
-    Config::plain(&*lease.name)
-        .in_namespace(&*lease.namespace)
-        .identified_as(Identity::new("me").unwrap())
-}
-
 fn stranger(cluster: &OneLease) -> BackgroundTask {
     cluster.annotate_all_the_time("default", "web")
-}
-
-/// A candidate that has begun to lead beside a stranger, and how long that took.
-async fn acquirer(
-    config: Config,
-    before: FirstRecord,
-) -> (OneLease, BackgroundTask, RunningCandidate, Duration) {
-    let cluster = OneLease::new(&[V1BETA1]);
-    cluster.write(before);
-    let stranger = stranger(&cluster);
-    let begun = cluster.now();
-    let running = start(&cluster, config, obedient);
-    running.leads(1).await;
-    let waited = cluster.now().since(begun);
-    (cluster, stranger, running, waited)
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,35 +24,27 @@ async fn a_free_lease_is_acquired_in_time() {
         renew_time: Some(elector_testing::EmbeddedCluster::start()),
         ..record.clone()
     };
-    let released =
-        |record: &LeaseRecord| record.released(elector_testing::EmbeddedCluster::start());
+    let released = |record: &LeaseRecord| record.released(elector_testing::EmbeddedCluster::start());
     let born = LeaseRecord::clone;
     let cases: [(Config, FirstRecord, u64); 6] = [
-        (plain(), born, 15),
-        (plain(), released, 0),
-        (plain(), held, 15),
+        (plain("me"), born, 15),
+        (plain("me"), released, 0),
+        (plain("me"), held, 15),
         (config(), born, 20),
         (config(), released, 5),
         (config(), held, 20),
     ];
     for (config, before, wait) in cases {
         let mode = config.mode;
-        let (.., waited) = acquirer(config, before).await;
+        let cluster = OneLease::new(&[V1BETA1]);
+        cluster.write(before);
+        let _stranger = stranger(&cluster);
+        let begun = cluster.now();
+        start(&cluster, config, obedient).leads(1).await;
+        let waited = cluster.now().since(begun);
         let expected = seconds(wait)..seconds(wait + 2);
         assert!(expected.contains(&waited), "{mode:?} {wait}: {waited:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_leader_leads_on() {
-    let (cluster, _stranger, running, _) = acquirer(plain(), |record| {
-        record.released(elector_testing::EmbeddedCluster::start())
-    })
-    .await;
-    let term = cluster.record().term;
-    pass(60_000).await;
-    assert!(running.guard().is_leader() && !running.is_disturbed());
-    assert_eq!(cluster.record().term, term);
 }
 
 /// An accept, renewals for a minute and a hand-over.
@@ -99,7 +68,7 @@ async fn an_elected_leader_accepts_leads_on_and_hands_over_in_time() {
 async fn at_most_four_writes_are_under_way() {
     let cluster = OneLease::new(&[V1BETA1]);
     let _stranger = stranger(&cluster);
-    let _running = start(&cluster, plain(), obedient);
+    let _running = start(&cluster, plain("me"), obedient);
     pass(1_000).await;
     cluster.faults().latency(Latency {
         request: millis(20),

@@ -1,6 +1,6 @@
 //! Tasks that the work spawns: they end with the term, and it ends with the last of them.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -149,36 +149,6 @@ async fn the_lease_is_held_until_the_last_task_has_ended() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_whose_task_blocks_is_left_to_expire() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let (release, blocked) = mpsc::channel::<()>();
-    let blocked = Mutex::new(Some(blocked));
-    let mut config = config();
-    config.grace = Duration::from_millis(10);
-    let blocks = Arc::new(AtomicBool::new(false));
-    let begun = Arc::clone(&blocks);
-    let mut running = leader(&cluster, config, move |leadership: Leadership| {
-        let started = start_blocking(&leadership, &blocked);
-        let blocks = Arc::clone(&begun);
-        async move {
-            started.await.unwrap();
-            blocks.store(true, Ordering::SeqCst);
-            obedient(leadership).await
-        }
-    })
-    .await;
-    // A task that has not begun is aborted like any other.
-    eventually(|| blocks.load(Ordering::SeqCst)).await;
-    running.shut_down();
-    assert_eq!(
-        running.outcome().await,
-        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
-    );
-    assert_eq!(cluster.record().holder, Identity::new("me"));
-    drop(release);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_a_task_ends_the_run_as_one_of_the_work() {
     for blocking in [false, true] {
@@ -226,39 +196,9 @@ async fn of_a_panic_and_the_error_that_follows_the_panic_is_reported() {
     assert_eq!(message, "out of cheese");
 }
 
+/// Neither a belief, nor the work and its tasks, nor anything of the client.
 #[tokio::test(start_paused = true)]
-async fn a_task_gives_its_value_to_the_work() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = leader(&cluster, config(), |leadership: Leadership| async move {
-        let sum = leadership.spawn(async { 40 }).await.unwrap();
-        Ok(sum + leadership.spawn_blocking(|| 2).await.unwrap())
-    })
-    .await;
-    let RunOutcome::WorkEnded { value, .. } = running.outcome().await else {
-        panic!("the value is lost");
-    };
-    assert_eq!(value, 42);
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_is_spawned_when_the_term_is_over() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = leader(&cluster, config(), obedient).await;
-    let guard = running.guard();
-    cluster.grant("other");
-    running.end().await;
-    let ran = Arc::new(AtomicUsize::new(0));
-    let (one, other) = (Arc::clone(&ran), Arc::clone(&ran));
-    let task = guard.spawn(async move { one.fetch_add(1, Ordering::SeqCst) });
-    assert!(task.await.unwrap_err().is_cancelled());
-    let task = guard.spawn_blocking(move || other.fetch_add(1, Ordering::SeqCst));
-    assert!(task.await.unwrap_err().is_cancelled());
-    assert_eq!(ran.load(Ordering::SeqCst), 0);
-    assert_eq!(Arc::strong_count(&ran), 1, "they are dropped unrun");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_is_dropped_leaves_no_task_behind() {
+async fn a_run_that_is_dropped_leaves_nothing_behind() {
     let cluster = OneLease::new(&[V1BETA1]);
     let dropped = DroppedTasks::default();
     let spawn = dropped.work(&cluster);
@@ -267,12 +207,20 @@ async fn a_run_that_is_dropped_leaves_no_task_behind() {
         std::future::pending::<Result>()
     })
     .await;
-    let guard = running.guard();
+    let (guard, mut handle) = (running.guard(), running.handle.clone());
+    assert!(guard.is_leader() && handle.is_leader());
     running.run.abort();
     let _ = running.run.await;
+    assert!(!guard.is_leader() && !handle.is_leader());
+    assert_eq!(guard.stopped().await, StopReason::ShutDown);
+    assert_eq!(handle.changed().await, None);
+    assert_eq!(handle.clone().changed().await, None);
     eventually(|| dropped.seen().len() == 2).await;
+    // Only this test is left, once the client's worker has noticed.
     let tasks = tokio::runtime::Handle::current();
     eventually(|| tasks.metrics().num_alive_tasks() == 0).await;
     let late = guard.spawn(async {});
     assert!(late.await.unwrap_err().is_cancelled());
+    pass(20_000).await;
+    assert_eq!(handle.check_work(), Ok(()));
 }

@@ -8,7 +8,7 @@ use elector_candidate::{Event, Leadership};
 use elector_protocol::{Identity, LeaseRecord, Term, Token};
 use elector_testing::{OneLease, eventually};
 
-use crate::{V1BETA1, config, obedient, start};
+use crate::{V1BETA1, config, leader, obedient, start};
 
 #[tokio::test(start_paused = true)]
 async fn a_term_has_a_guard_with_its_number_and_token() {
@@ -38,13 +38,11 @@ async fn a_preference_hands_over_and_the_next_term_begins_afresh() {
     let cluster = OneLease::new(&[V1BETA1]);
     let made = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&made);
-    let running = start(&cluster, config(), move |leadership: Leadership| {
+    let running = leader(&cluster, config(), move |leadership: Leadership| {
         count.fetch_add(1, Ordering::SeqCst);
         obedient(leadership)
-    });
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    })
+    .await;
     let first = running.guard();
     cluster.prefer("better");
     eventually(|| cluster.record().holder == Identity::new("better")).await;
@@ -65,7 +63,7 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
     let cluster = OneLease::new(&[V1BETA1]);
     let working = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&working);
-    let running = start(&cluster, config(), move |leadership: Leadership| {
+    let running = leader(&cluster, config(), move |leadership: Leadership| {
         let count = Arc::clone(&count);
         async move {
             assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "two terms at work");
@@ -74,10 +72,8 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
             count.fetch_sub(1, Ordering::SeqCst);
             Ok(0)
         }
-    });
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    })
+    .await;
     // A stranger empties the Lease: a loss that leaves the work some time.
     cluster.write(|record| LeaseRecord {
         holder: None,
@@ -130,21 +126,6 @@ async fn each_life_begins_a_term_of_its_own_with_a_larger_token_whatever_ended_t
     }
     assert_eq!(terms, [1, 2, 3, 4, 5, 1].map(Term));
     assert!(tokens.is_sorted_by(|last, next| last < next), "{tokens:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_ping_is_acknowledged_at_once() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
-    running.registered().await;
-    for _ in 0..3 {
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        cluster.ping(V1BETA1, "me");
-        let begun = tokio::time::Instant::now();
-        eventually(|| cluster.history().last().unwrap() == "acknowledge").await;
-        assert!(begun.elapsed() < Duration::from_millis(20));
-    }
-    assert_eq!(cluster.history().len(), 7);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,9 +13,9 @@ use elector_runtime::{Clock as _, SystemClock};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::orders::{OrderWriter, SharedLimits, SupervisorOrder};
 use super::own_program::own_program;
 use super::supervisor;
+use super::supervisor_pipe::{OrderWriter, SharedLimits, SupervisorOrder};
 
 /// A command to run once per term.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl RunningCommand {
         // First the kill: a line may take as long as the reader of standard error likes.
         self.orders = None;
         tracing::warn!(
-            "the command had {had:?} to stop, and is killed with all that it has started"
+            "the command did not stop within {had:?}: killing it and all its descendants"
         );
         self.exit().await
     }

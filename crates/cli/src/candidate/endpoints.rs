@@ -35,11 +35,9 @@ impl CandidateEndpointArgs {
     ) -> anyhow::Result<Endpoints> {
         let metrics = metrics.clone();
         let figures = move || ServerReply::typed(CandidateMetrics::CONTENT_TYPE, metrics.encode());
-        let probes = (
-            self.health_probe_bind_address,
-            checks(handle.clone(), Arc::clone(ending)),
-        );
-        Endpoints::start(probes, (self.metrics_bind_address, figures)).await
+        let checks = checks(handle.clone(), Arc::clone(ending));
+        let (probes, scrapes) = (self.health_probe_bind_address, self.metrics_bind_address);
+        Endpoints::start(probes, checks, scrapes, figures).await
     }
 }
 
@@ -50,7 +48,7 @@ fn checks(handle: CandidateHandle, ending: Arc<AtomicBool>) -> HealthChecks {
     let health = move || probed.check_health().map_err(|unwell| unwell.to_string());
     let work = move || handle.check_work().map_err(|overdue| overdue.to_string());
     let shutdown = move || match ending.load(Ordering::Relaxed) {
-        true => Err("the candidate is ending".to_owned()),
+        true => Err("the candidate is shutting down".to_owned()),
         false => Ok(()),
     };
     HealthChecks {

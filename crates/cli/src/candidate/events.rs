@@ -1,14 +1,15 @@
 //! One JSON line on standard output for each event, for programs that watch a candidate.
 
 use std::io::Write;
-use std::time::SystemTime;
 
 use elector_api::Rfc3339;
 use elector_candidate::Event;
 use elector_protocol::holder::StopReason;
-use elector_protocol::{Identity, LeaseKey, Term, Timestamp, Token};
+use elector_protocol::{Identity, LeaseKey, Term, Token};
 use elector_runtime::printable_json;
 use serde::Serialize;
+
+use crate::explain::present;
 
 /// Prints events as they happen, or nothing.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ impl<W: Write> EventLines<W> {
         let line = EventOutput {
             event,
             name: self.name.as_str(),
-            time: Rfc3339(now()).to_string(),
+            time: Rfc3339(present()).to_string(),
             lease: self.lease.to_string(),
             term: term.map(|(term, _)| term.0),
             token: term.map(|(_, token)| token.0.0),
@@ -127,15 +128,6 @@ impl<W: Write> EventLines<W> {
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
     }
-}
-
-fn now() -> Timestamp {
-    let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let micros = elapsed.map_or(0, |elapsed| elapsed.as_micros());
-    let micros = i64::try_from(micros).ok();
-    micros
-        .and_then(Timestamp::from_micros)
-        .unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -180,37 +172,31 @@ mod tests {
         }
     }
 
+    fn stopping(reason: StopReason) -> Event {
+        Event::Stopping { term: TERM, reason }
+    }
+
+    fn ended(end: TermEnd) -> Event {
+        Event::Ended { term: TERM, end }
+    }
+
+    const STOPPED: Event = Event::WorkStopped { term: TERM };
+
     #[test]
     fn a_hand_over_is_told_in_the_order_in_which_it_happens() {
         let to = Identity::new("b").unwrap();
         let told = lines(&[
             Event::Registered,
             leading(),
-            Event::Stopping {
-                term: TERM,
-                reason: StopReason::HandOver { to: to.clone() },
-            },
-            Event::WorkStopped { term: TERM },
-            Event::Ended {
-                term: TERM,
-                end: TermEnd::HandedOver { to },
-            },
+            stopping(StopReason::HandOver { to: to.clone() }),
+            STOPPED,
+            ended(TermEnd::HandedOver { to }),
         ]);
-        let term = json!({"term": 3, "token": 70});
-        let with = |event: &str, reason: Option<&str>| {
-            let mut line = term.clone();
-            line["event"] = event.into();
-            if let Some(reason) = reason {
-                line["reason"] = reason.into();
-                line["cause"] = "handed_over".into();
-            }
-            line
-        };
         let expected = [
             json!({"event": "start"}),
-            with("leading", None),
-            with("work-stopped", None),
-            with("lost", Some("handed over to b")),
+            json!({"event": "leading", "term": 3, "token": 70}),
+            json!({"event": "work-stopped", "term": 3, "token": 70}),
+            json!({"event": "lost", "term": 3, "token": 70, "reason": "handed over to b", "cause": "handed_over"}),
         ];
         assert_eq!(told, expected);
     }
@@ -218,67 +204,47 @@ mod tests {
     #[test]
     fn a_term_says_whether_it_was_taken_without_an_elector() {
         let free = Duration::from_secs(5);
-        let told = lines(&[
-            Event::Acquired { term: TERM, free },
-            leading(),
-            Event::WorkStopped { term: TERM },
-            leading(),
-        ]);
-        let acquired: Vec<_> = told.iter().map(|line| &line["acquired"]).collect();
-        assert_eq!(
-            acquired,
-            [&Value::Null, &json!(true), &Value::Null, &Value::Null]
-        );
+        let acquired = Event::Acquired { term: TERM, free };
+        let told = lines(&[acquired, leading(), STOPPED, leading()]);
+        let acquired: Vec<_> = told.iter().map(|line| line["acquired"] == true).collect();
+        assert_eq!(acquired, [false, true, false, false]);
     }
 
+    /// A loss is told before the work has stopped, and once.
     #[test]
-    fn a_term_that_a_probe_ended_says_so() {
-        let (error, reason) = ("no cloud".to_owned(), StopReason::ShutDown);
-        let ended = || Event::Ended {
-            term: TERM,
-            end: TermEnd::Released,
-        };
+    fn the_reason_of_an_end_is_that_of_the_loss_or_of_the_probe() {
+        let loss = Loss::DeadlinePassed;
+        let error = "no cloud".to_owned();
         let told = lines(&[
             leading(),
             Event::Unwell { error },
-            Event::Stopping { term: TERM, reason },
-            Event::WorkStopped { term: TERM },
-            ended(),
+            stopping(StopReason::ShutDown),
+            STOPPED,
+            ended(TermEnd::Released),
             Event::Well,
             leading(),
-            ended(),
-        ]);
-        let reasons: Vec<_> = told
-            .iter()
-            .filter_map(|line| line["reason"].as_str())
-            .collect();
-        assert_eq!(reasons, ["unwell: no cloud; released", "released"]);
-    }
-
-    #[test]
-    fn a_loss_is_told_before_the_work_has_stopped_and_once() {
-        let loss = Loss::DeadlinePassed;
-        let told = lines(&[
+            ended(TermEnd::Released),
             leading(),
-            Event::Stopping {
-                term: TERM,
-                reason: StopReason::Lost(loss.clone()),
-            },
-            Event::WorkStopped { term: TERM },
-            Event::Ended {
-                term: TERM,
-                end: TermEnd::Lost(loss),
-            },
+            stopping(StopReason::Lost(loss.clone())),
+            STOPPED,
+            ended(TermEnd::Lost(loss)),
         ]);
-        let events: Vec<_> = told
+        let told: Vec<_> = told
             .iter()
-            .map(|line| line["event"].as_str().unwrap())
+            .map(|line| (line["event"].as_str().unwrap(), line["reason"].as_str()))
             .collect();
-        assert_eq!(events, ["start", "leading", "lost", "work-stopped"]);
-        assert_eq!(
-            told[2]["reason"],
-            "no renewal succeeded within the renew deadline"
-        );
-        assert_eq!(told[2]["cause"], "deadline_passed");
+        let passed = "no renewal succeeded within the renew deadline";
+        let expected = [
+            ("start", None),
+            ("leading", None),
+            ("work-stopped", None),
+            ("lost", Some("unwell: no cloud; released")),
+            ("leading", None),
+            ("lost", Some("released")),
+            ("leading", None),
+            ("lost", Some(passed)),
+            ("work-stopped", None),
+        ];
+        assert_eq!(told, expected);
     }
 }

@@ -15,8 +15,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 
+use super::exec_child;
 use super::own_program::own_program;
-use super::shim;
 
 /// Whether this process is well.
 #[derive(Args, Debug)]
@@ -50,10 +50,6 @@ pub(super) struct HealthArgs {
 /// A command and its arguments; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HealthCommand(Vec<String>);
-
-/// A text is no command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct HealthCommandError;
 
 /// A health command that runs, with all that it has started in its group. Dropping it kills them.
 #[derive(Debug)]
@@ -109,7 +105,7 @@ impl HealthCommand {
         let parent = getpid().as_raw_nonzero().to_string();
         let mut command = Command::new(own_program());
         command
-            .args([shim::NAME, &parent, "--"])
+            .args([exec_child::NAME, &parent, "--"])
             .args(&self.0)
             .env("ELECTOR_LEASE", handle.lease().to_string())
             .env("ELECTOR_HOLDER", handle.identity().as_str())
@@ -129,32 +125,20 @@ impl HealthCommand {
 }
 
 impl FromStr for HealthCommand {
-    type Err = HealthCommandError;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, HealthCommandError> {
-        let words = match text.trim() {
-            "" => return Err(HealthCommandError),
-            array if array.starts_with('[') => {
-                serde_json::from_str(array).map_err(|_| HealthCommandError)?
-            }
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        const RULE: &str = "must be a line for sh -c, or a JSON array of the program and its arguments such as [\"cat\", \
+                            \"/run/well\"]";
+        let words: Vec<String> = match text.trim() {
+            "" => return Err(RULE),
+            array if array.starts_with('[') => serde_json::from_str(array).map_err(|_| RULE)?,
             line => vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()],
         };
         let has_program = words.first().is_some_and(|word| !word.is_empty());
-        has_program.then_some(Self(words)).ok_or(HealthCommandError)
+        has_program.then_some(Self(words)).ok_or(RULE)
     }
 }
-
-// === impl HealthCommandError ===
-
-impl std::fmt::Display for HealthCommandError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(
-            "must be a line for sh -c, or a JSON array of the program and its arguments such as [\"cat\", \"/run/well\"]",
-        )
-    }
-}
-
-impl std::error::Error for HealthCommandError {}
 
 // === impl RunningProbe ===
 
@@ -226,7 +210,7 @@ mod tests {
             Ok(vec!["cat".into(), "/run/well".into()])
         );
         for text in ["", "  ", "[]", r#"[""]"#, "[1]", "[ -e x ]"] {
-            assert_eq!(words(text), Err(HealthCommandError), "{text:?}");
+            assert!(words(text).is_err(), "{text:?}");
         }
     }
 }

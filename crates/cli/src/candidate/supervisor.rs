@@ -33,11 +33,12 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use super::descendants;
-use super::orders::{OrderReader, SupervisorOrder};
+use super::exec_child;
 use super::own_program::own_program;
 use super::reaper::{ReapedState, Reaper};
-use super::shim;
-use super::stop_guard::{StopGuard, StopStep};
+use super::stop_timer::{StopStep, StopTimer};
+use super::supervisor_pipe::{OrderReader, SupervisorOrder};
+use crate::block_on::block_on;
 
 /// The hidden sub-command. Its standard input is the pipe that orders come by.
 #[derive(Debug, Args)]
@@ -70,12 +71,11 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// Runs the command, and ends with it and with all that it has started.
 pub(crate) fn run(args: &SupervisorArgs) -> anyhow::Result<ExitCode> {
     descendants::adopt_orphans().context("adopt what the command leaves behind")?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    let code = runtime.block_on(supervise(&args.command, args.grace_period));
-    code.map(ExitCode::from).context("supervise the command")
+    let code = block_on(async {
+        let supervised = supervise(&args.command, args.grace_period).await;
+        supervised.context("supervise the command")
+    });
+    code.map(ExitCode::from)
 }
 
 async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
@@ -83,9 +83,9 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
     let clock = SystemClock::start();
     let mut orders = OrderReader::new(io::stdin().as_fd().try_clone_to_owned()?)?;
     let Some(SupervisorOrder::Limits(limits)) = orders.next().await else {
-        return Err(io::Error::other("there is no limit to what it may do"));
+        return Err(io::Error::other("the pipe ended before the limits arrived"));
     };
-    let mut guard = StopGuard::new(limits.on(&clock), grace);
+    let mut timer = StopTimer::new(limits.on(&clock), grace);
     let mut reaper = Reaper::start(|| start(command))?;
     let mut kill = None;
     loop {
@@ -101,15 +101,15 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
         }
         let step = tokio::select! {
             biased;
-            order = orders.next(), if kill.is_none() => guard.handle_order(order, &clock),
+            order = orders.next(), if kill.is_none() => timer.handle_order(order, &clock),
             () = reaper.ended() => StopStep::Nothing,
             () = next_round(kill) => StopStep::Nothing,
-            () = clock.sleep_until_holder(guard.next_step()), if kill.is_none() => {
+            () = clock.sleep_until_holder(timer.next_step()), if kill.is_none() => {
                 if orders.is_waiting() {
                     // A process that was stopped may learn the time before it learns of a renewal.
-                    guard.handle_order(orders.next().await, &clock)
+                    timer.handle_order(orders.next().await, &clock)
                 } else {
-                    guard.step(clock.holder())
+                    timer.step(clock.holder())
                 }
             }
         };
@@ -125,13 +125,12 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
 fn start(command: &[OsString]) -> io::Result<Pid> {
     let parent = getpid().as_raw_nonzero().to_string();
     let child = Command::new(own_program())
-        .args([shim::NAME, &parent, "--"])
+        .args([exec_child::NAME, &parent, "--"])
         .args(command)
         .stdin(Stdio::null())
         .process_group(0)
         .spawn()?;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| io::Error::other("the command has no process id"))
+    Ok(Pid::from_child(&child))
 }
 
 /// Catches what ends a process by default, and does nothing about it: a signal to all processes of a service is

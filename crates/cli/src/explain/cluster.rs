@@ -55,7 +55,7 @@ pub(crate) async fn hold_backs(cluster: &Cluster, namespace: Option<&str>) -> Ve
         Ok(events) => events,
         Err(error) => {
             output::print_error(format_args!(
-                "failed to {error}; what is held back is not known"
+                "failed to {error}; held-back preferences are unknown"
             ));
             Vec::new()
         }

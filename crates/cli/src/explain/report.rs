@@ -5,7 +5,7 @@ use elector_api::Rfc3339;
 use elector_protocol::elector::{
     Action, Explanation, RankedCandidate, Reason, Settings, WakeAfter,
 };
-use elector_protocol::{Identity, LeaseKey, Timestamp};
+use elector_protocol::{Identity, Timestamp};
 use serde::Serialize;
 
 use super::input::InputObjects;
@@ -71,36 +71,29 @@ pub(crate) fn rows(objects: &InputObjects, now: Timestamp, settings: &Settings) 
             .into_iter()
             .map(CandidateRow::from)
             .collect();
-        if let Some(fault) = objects.unreadable.get(key) {
-            return Row::left_alone(key, fault, operator, candidates);
-        }
-        Row {
+        let mut row = Row {
             namespace: key.namespace.to_string(),
             lease: key.name.to_string(),
             action: told.action.as_str(),
             holder: name(&told.holder),
             preferred_holder: name(&told.preferred_holder),
             strategy: told.strategy.map(|strategy| strategy.to_string()),
-            ping: told
-                .ping
-                .iter()
-                .map(|identity| identity.as_str().to_owned())
-                .collect(),
+            ping: told.ping.iter().map(ToString::to_string).collect(),
             reason: told.reason.to_string(),
             held_back: HeldBackRow::of(&told.reason, now),
             operator,
             wake: told.wake.map(WakeRow::from),
             candidates,
+        };
+        if let Some(fault) = objects.unreadable.get(key) {
+            row.leave_alone(fault);
         }
+        row
     });
     rows.collect()
 }
 
 /// Prints a kubectl-like table, a line for each lease and an indented one for each candidate.
-///
-/// # Errors
-///
-/// When standard output cannot be written; a closed pipe is none.
 pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
     if rows.is_empty() {
         eprintln!("No lease is named by a candidate.");
@@ -178,26 +171,13 @@ impl Row {
     }
 
     /// A Lease that cannot be read is not written either.
-    fn left_alone(
-        key: &LeaseKey,
-        fault: &str,
-        operator: OperatorRow,
-        candidates: Vec<CandidateRow>,
-    ) -> Self {
-        Self {
-            namespace: key.namespace.to_string(),
-            lease: key.name.to_string(),
-            action: Action::Leave.as_str(),
-            holder: String::new(),
-            preferred_holder: String::new(),
-            strategy: None,
-            ping: Vec::new(),
-            reason: fault.to_owned(),
-            held_back: None,
-            operator,
-            wake: None,
-            candidates,
-        }
+    fn leave_alone(&mut self, fault: &str) {
+        self.action = Action::Leave.as_str();
+        self.holder.clear();
+        self.preferred_holder.clear();
+        self.ping.clear();
+        (self.strategy, self.held_back, self.wake) = (None, None, None);
+        fault.clone_into(&mut self.reason);
     }
 }
 

@@ -16,40 +16,19 @@ pub(super) struct Resource {
 
 /// The groups without a dot, which are Kubernetes' own, and their resources that hold objects. A name that is not here
 /// exists in no cluster: a policy for it would never match and refuse nothing.
-const BUILT_IN: [(&str, &[&str]); 5] = [
+const BUILT_IN: [(&str, &str); 5] = [
     (
         "",
-        &[
-            "configmaps",
-            "endpoints",
-            "events",
-            "limitranges",
-            "namespaces",
-            "nodes",
-            "persistentvolumeclaims",
-            "persistentvolumes",
-            "pods",
-            "podtemplates",
-            "replicationcontrollers",
-            "resourcequotas",
-            "secrets",
-            "serviceaccounts",
-            "services",
-        ],
+        "configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods \
+         podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services",
     ),
     (
         "apps",
-        &[
-            "controllerrevisions",
-            "daemonsets",
-            "deployments",
-            "replicasets",
-            "statefulsets",
-        ],
+        "controllerrevisions daemonsets deployments replicasets statefulsets",
     ),
-    ("autoscaling", &["horizontalpodautoscalers"]),
-    ("batch", &["cronjobs", "jobs"]),
-    ("policy", &["poddisruptionbudgets"]),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("batch", "cronjobs jobs"),
+    ("policy", "poddisruptionbudgets"),
 ];
 
 // === impl Resource ===
@@ -114,11 +93,11 @@ fn check(name: &str, group: &str) -> Result<(), String> {
     if group.contains('.') {
         return Ok(());
     }
-    let is_there = |(of, names): &(&str, &[&str])| *of == group && names.contains(&name);
-    if BUILT_IN.iter().any(is_there) {
+    let mut groups = BUILT_IN.iter();
+    let elsewhere = groups.find(|(_, names)| names.split(' ').any(|known| known == name));
+    if elsewhere.is_some_and(|(of, _)| *of == group) {
         return Ok(());
     }
-    let elsewhere = BUILT_IN.iter().find(|(_, names)| names.contains(&name));
     Err(match (group, elsewhere) {
         (_, Some(("", _))) => format!("{name} belongs to the core group: write {name}"),
         (_, Some((other, _))) => {

@@ -9,9 +9,9 @@ use elector_runtime::{ClientArgs, Cluster, Target, Verb};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Where an operator's word is written, and whether it is.
+/// Where an operator's override is written, and whether it is.
 #[derive(Args, Debug)]
-pub(super) struct WordArgs {
+pub(super) struct OverrideArgs {
     /// Namespace of the object [default: that of the kubeconfig's context]
     #[arg(short = 'n', long, value_name = "NAME")]
     pub(super) namespace: Option<String>,
@@ -45,9 +45,9 @@ pub(super) struct AnnotatedObject {
 /// The most tries of a change that others get ahead of: a leader writes its Lease every few seconds.
 const ATTEMPTS: usize = 5;
 
-// === impl WordArgs ===
+// === impl OverrideArgs ===
 
-impl WordArgs {
+impl OverrideArgs {
     /// The namespace of the object.
     pub(super) fn namespace<'a>(&'a self, cluster: &'a Cluster) -> &'a str {
         self.namespace.as_deref().unwrap_or(cluster.namespace())
@@ -58,14 +58,11 @@ impl WordArgs {
 
 impl AnnotatedObject {
     /// Such an object, unless no object can have that name.
-    ///
-    /// # Errors
-    ///
-    /// When a name cannot stand in a path.
     pub(super) fn new(
         api_version: &'static str,
         resource: &'static str,
-        (namespace, name): (&str, &str),
+        namespace: &str,
+        name: &str,
     ) -> anyhow::Result<Self> {
         for part in [namespace, name] {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -84,10 +81,6 @@ impl AnnotatedObject {
     }
 
     /// The object as it is.
-    ///
-    /// # Errors
-    ///
-    /// When it does not exist, or the server gives no usable answer.
     pub(super) async fn read<T: DeserializeOwned>(&self, cluster: &Cluster) -> anyhow::Result<T> {
         let read = cluster
             .request(self.target(Verb::Get), &self.path(""), None)
@@ -100,14 +93,11 @@ impl AnnotatedObject {
 
     /// Gives an annotation this value, `None` to remove it, in the very revision that was read. Whether anything was
     /// written: not where the annotation has that value already.
-    ///
-    /// # Errors
-    ///
-    /// When the object cannot be read, or the server refuses the change.
     pub(super) async fn annotate(
         &self,
         cluster: &Cluster,
-        (name, value): (&str, Option<&str>),
+        name: &str,
+        value: Option<&str>,
         dry_run: DryRun,
     ) -> anyhow::Result<bool> {
         let query = match dry_run {
@@ -162,7 +152,6 @@ fn patch(metadata: &Value, name: &str, value: Option<&str>) -> Value {
     json!({"metadata": {
         "uid": metadata["uid"],
         "resourceVersion": metadata["resourceVersion"],
-
         "annotations": {name: value},
     }})
 }
@@ -182,8 +171,8 @@ mod tests {
 
     #[test]
     fn a_name_that_would_lead_elsewhere_is_refused() {
-        let object =
-            |name| AnnotatedObject::new("v1", "leases.coordination.k8s.io", ("default", name));
+        let resource = "leases.coordination.k8s.io";
+        let object = |name| AnnotatedObject::new("v1", resource, "default", name);
         assert_eq!(
             object("web-0.b_C").unwrap().shown(),
             "lease.coordination.k8s.io/web-0.b_C"

@@ -12,14 +12,14 @@ mod rights;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use elector_api::CandidateApi;
 use elector_runtime::{ClientArgs, DiscoveryError, connect};
 
 use self::line::{CheckLevel, CheckLine};
 use self::place::CheckedPlace;
 use crate::namespace::NamespaceArgs;
-use crate::output::{self, paint};
+use crate::output::{self, ListFormat};
 
 /// Tells whether all that an election needs is there: the API, rights, policies, electors, leaders and clocks.
 ///
@@ -31,8 +31,8 @@ pub(crate) struct CheckArgs {
     namespace: NamespaceArgs,
 
     /// Print a table, or a JSON array whose form is stable
-    #[arg(short = 'o', long, value_enum, default_value_t = CheckFormat::Table)]
-    output: CheckFormat,
+    #[arg(short = 'o', long, value_enum, default_value_t = ListFormat::Table)]
+    output: ListFormat,
 
     /// Namespace of the electors, and of their lock
     #[arg(long, value_name = "NAME", default_value = "elector-system")]
@@ -50,18 +50,7 @@ pub(crate) struct CheckArgs {
     client: ClientArgs,
 }
 
-/// How to print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum CheckFormat {
-    Table,
-    Json,
-}
-
 /// Runs the sub-command.
-///
-/// # Errors
-///
-/// When the cluster cannot be reached at all.
 pub(super) async fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     let cluster = connect(&args.client).await?;
     let (now, mut lines) = clocks::compare(&cluster).await?;
@@ -116,10 +105,10 @@ async fn candidate_api(place: &CheckedPlace) -> anyhow::Result<(Option<Candidate
     }
 }
 
-fn print(lines: &[CheckLine], format: CheckFormat) -> anyhow::Result<()> {
+fn print(lines: &[CheckLine], format: ListFormat) -> anyhow::Result<()> {
     match format {
-        CheckFormat::Json => output::print_json(&lines),
-        CheckFormat::Table => {
+        ListFormat::Json => output::print_json(&lines),
+        ListFormat::Table => {
             let header = ["LEVEL", "CHECK", "RESULT"].map(str::to_owned);
             let cells: Vec<_> = [header]
                 .into_iter()
@@ -128,13 +117,7 @@ fn print(lines: &[CheckLine], format: CheckFormat) -> anyhow::Result<()> {
             let colours = [None]
                 .into_iter()
                 .chain(lines.iter().map(|line| line.level.colour()));
-            let coloured = output::is_coloured();
-            let text = output::columns(&cells, 3).into_iter().zip(colours);
-            let text = text.map(|(line, colour)| match colour.filter(|_| coloured) {
-                Some(colour) => paint(&line, colour) + "\n",
-                None => line + "\n",
-            });
-            output::print(&text.collect::<String>())
+            output::print(&output::coloured(output::columns(&cells, 3), colours))
         }
     }
     .context("print the result")

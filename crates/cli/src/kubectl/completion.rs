@@ -58,20 +58,12 @@ const SCRIPT: &str = "#!/bin/sh\nexec kubectl-elector __complete -- \"$@\"\n";
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Prints the executable.
-///
-/// # Errors
-///
-/// When standard output cannot be written.
 pub(super) fn print_script() -> anyhow::Result<ExitCode> {
     output::print(SCRIPT).context("print the executable")?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the choices.
-///
-/// # Errors
-///
-/// When standard output cannot be written.
 pub(super) async fn complete(command: Command, args: CompleteArgs) -> anyhow::Result<ExitCode> {
     let (last, before) = match args.words.split_last() {
         Some((last, before)) => (last.as_str(), before),

@@ -2,7 +2,6 @@
 
 mod past;
 mod picture;
-mod second;
 mod segments;
 mod svg;
 
@@ -15,10 +14,9 @@ use elector_api::age;
 use elector_protocol::{LeaseKey, Timestamp};
 use elector_runtime::{ClientArgs, connect};
 
-use self::past::{LeasePast, PastLine};
-use self::second::in_seconds;
+use self::past::{LeasePast, PastLine, in_seconds};
 use crate::explain::present;
-use crate::output::{self, RED, YELLOW, paint};
+use crate::output::{self, ListFormat, RED, YELLOW};
 
 /// Tells who led a lease when and why, from Events, or from a recording.
 ///
@@ -30,8 +28,8 @@ pub(super) struct HistoryArgs {
     source: PastArgs,
 
     /// Print a table, or a JSON array whose form is stable
-    #[arg(short = 'o', long, value_enum, default_value_t = HistoryFormat::Table)]
-    output: HistoryFormat,
+    #[arg(short = 'o', long, value_enum, default_value_t = ListFormat::Table)]
+    output: ListFormat,
 }
 
 /// Shows who led a lease when as a picture: a line for each leader, from the oldest Event or revision until now.
@@ -67,13 +65,6 @@ struct PastArgs {
     client: ClientArgs,
 }
 
-/// How to print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum HistoryFormat {
-    Table,
-    Json,
-}
-
 /// How to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TimelineFormat {
@@ -82,28 +73,20 @@ enum TimelineFormat {
 }
 
 /// Runs `history`.
-///
-/// # Errors
-///
-/// When nothing is known of the lease, or it cannot be read.
 pub(super) async fn history(args: HistoryArgs) -> anyhow::Result<ExitCode> {
     let past = args.source.read().await?;
     match args.output {
-        HistoryFormat::Json => output::print_json(&past.lines),
-        HistoryFormat::Table => output::print(&table(&past, present())),
+        ListFormat::Json => output::print_json(&past.lines),
+        ListFormat::Table => output::print(&table(&past, present())),
     }
     .context("print the history")?;
-    if args.output == HistoryFormat::Table {
+    if args.output == ListFormat::Table {
         eprintln!("{}", past.reach(present()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `timeline`.
-///
-/// # Errors
-///
-/// As [`history`].
 pub(super) async fn timeline(args: TimelineArgs) -> anyhow::Result<ExitCode> {
     let past = args.source.read().await?;
     let until = past.until.unwrap_or_else(present);
@@ -134,18 +117,12 @@ fn table(past: &LeasePast, now: Timestamp) -> String {
         .into_iter()
         .chain(past.lines.iter().map(cells))
         .collect();
-    let coloured = output::is_coloured();
     let colours = past.lines.iter().map(|line| {
         let colour = if line.leader.is_none() { RED } else { YELLOW };
-        (line.is_warning && coloured).then_some(colour)
+        line.is_warning.then_some(colour)
     });
-    let lines = output::columns(&rows, 3).into_iter();
-    let lines = lines.zip([None].into_iter().chain(colours));
-    let lines = lines.map(|(line, colour)| match colour {
-        Some(colour) => paint(&line, colour) + "\n",
-        None => line + "\n",
-    });
-    lines.collect()
+    let colours = [None].into_iter().chain(colours);
+    output::coloured(output::columns(&rows, 3), colours)
 }
 
 // === impl PastArgs ===

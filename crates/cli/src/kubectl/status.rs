@@ -48,10 +48,6 @@ pub(crate) struct StatusArgs {
 
 /// Runs the sub-command. Malformed objects are named on standard error and the others shown all the same; the exit code
 /// then is 1.
-///
-/// # Errors
-///
-/// When the cluster cannot be read, or has no such lease.
 pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
     let cluster = connect(&args.client).await?;
     let query = StatusQuery {

@@ -31,7 +31,7 @@ impl EndpointArgs {
     ) -> anyhow::Result<Endpoints> {
         let metrics = metrics.clone();
         let figures = move || ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode());
-        let probes = (self.health_probe_bind_address, health.checks());
-        Endpoints::start(probes, (self.metrics_bind_address, figures)).await
+        let (probes, scrapes) = (self.health_probe_bind_address, self.metrics_bind_address);
+        Endpoints::start(probes, health.checks(), scrapes, figures).await
     }
 }

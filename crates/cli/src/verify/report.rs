@@ -1,7 +1,7 @@
 //! The verdict on one lease in the words of the report. Its JSON form is stable.
 
 use elector_api::Rfc3339;
-use elector_protocol::{LeaseKey, Timestamp};
+use elector_protocol::LeaseKey;
 use elector_verify::{
     Breach, GuaranteeLevel, Implementation, Invariant, LeaseChangeKind, LeaseVerdict, RecordedEnd,
     SeenRevision, TermRecord,
@@ -15,7 +15,7 @@ pub(super) struct LeaseReport {
     namespace: String,
     lease: String,
     /// Of the lease as a whole.
-    verdict: &'static str,
+    pub(super) verdict: ProofStatus,
     /// The history's answer on "at most one leader at a time".
     one_leader: &'static str,
     revisions: usize,
@@ -33,7 +33,8 @@ pub(super) struct LeaseReport {
 }
 
 /// The history's answer on a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum ProofStatus {
     Proven,
     Refuted,
@@ -138,7 +139,7 @@ impl LeaseReport {
         Self {
             namespace: lease.namespace.to_string(),
             lease: lease.name.to_string(),
-            verdict: verdict.word(),
+            verdict,
             one_leader: one_leader.word(),
             revisions: extent.revisions,
             terms_led: extent.terms,
@@ -158,19 +159,6 @@ impl LeaseReport {
             excused: excused.collect(),
             terms: lease_verdict.terms.iter().map(TermRow::new).collect(),
         }
-    }
-
-    /// The history's answer on this lease.
-    pub(super) fn status(&self) -> ProofStatus {
-        let words = [
-            ProofStatus::Proven,
-            ProofStatus::Refuted,
-            ProofStatus::Unproven,
-        ];
-        let found = words
-            .into_iter()
-            .find(|status| status.word() == self.verdict);
-        found.unwrap_or(ProofStatus::Unproven)
     }
 }
 
@@ -194,22 +182,10 @@ pub(super) fn one_leader(lease_verdict: &LeaseVerdict) -> InvariantStatus {
     }
 }
 
-// === impl ProofStatus ===
-
-impl ProofStatus {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Proven => "proven",
-            Self::Refuted => "refuted",
-            Self::Unproven => "unproven",
-        }
-    }
-}
-
 // === impl InvariantStatus ===
 
 impl InvariantStatus {
-    pub(super) const fn word(self) -> &'static str {
+    const fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
             Self::Refuted => "refuted",
@@ -311,13 +287,9 @@ impl RevisionTime {
     fn new(moment: SeenRevision) -> Self {
         Self {
             resource_version: moment.version.0,
-            time: time(moment.at),
+            time: Rfc3339(moment.at).to_string(),
         }
     }
-}
-
-fn time(at: Timestamp) -> String {
-    Rfc3339(at).to_string()
 }
 
 fn kind(act: LeaseChangeKind) -> &'static str {

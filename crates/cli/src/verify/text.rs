@@ -76,7 +76,7 @@ impl TextReport<'_> {
                 Some(excused) => format!("NOT HELD after the write of @{}", excused.by),
                 None => "excused".to_owned(),
             },
-            InvariantStatus::Held if extent.terms == 0 => "nobody led".to_owned(),
+            InvariantStatus::Held if extent.terms == 0 => "no leader".to_owned(),
             InvariantStatus::Held if !lease_verdict.breaches.is_empty() => "held".to_owned(),
             InvariantStatus::Held => "proven".to_owned(),
         };

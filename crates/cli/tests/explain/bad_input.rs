@@ -1,65 +1,8 @@
 //! Input of which a part is bad: that part is named, and the rest explained.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{NOW, candidate, explain, rows, text};
-
-#[test]
-fn what_a_tenant_writes_into_objects_neither_breaks_a_line_nor_reaches_the_terminal() {
-    let hostile = "\u{1b}]0;owned\u{7}\u{9b}2J\nNAMESPACE  \u{202e}x\u{2028}\u{200b}\u{7f}";
-    let mut named = candidate("a", "1.1.0");
-    named["spec"]["leaseName"] = hostile.into();
-    let mut unreadable = candidate("b", "1.1.0");
-    unreadable["spec"]["leaseName"] = json!([hostile]);
-    let mut unknown = candidate("c", "1.1.0");
-    unknown["apiVersion"] = hostile.into();
-    let lease = |name: &str| {
-        json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"holderIdentity": hostile, "preferredHolder": hostile, "leaseDurationSeconds": 15,
-                     "renewTime": "2026-11-20T05:30:01.000000Z"},
-        })
-    };
-    let objects = [
-        candidate("d", "1.1.0"),
-        lease("web"),
-        named,
-        lease(hostile),
-        unreadable,
-        unknown,
-    ];
-    let input = objects.map(|object| object.to_string()).join("\n");
-    let is_line = |line: &str| {
-        line.chars()
-            .all(|c| c.escape_debug().eq([c]) || "\"'\\".contains(c))
-    };
-    let output = explain(&["-f", "-", "--now", NOW], &input);
-    let (table, errors) = (text(&output.stdout), text(&output.stderr));
-    assert!(table.contains(r"\u{1b}]0;owned\u{7}"), "{table:?}");
-    assert!(
-        table.lines().chain(errors.lines()).all(is_line),
-        "{table:?} {errors:?}"
-    );
-    assert!(
-        errors.lines().all(|line| line.starts_with("error: ")),
-        "{errors:?}"
-    );
-    assert!(errors.contains(r"\u{1b}]0;owned\u{7}"), "{errors:?}");
-    // The head, and two leases with their candidates, although no Lease can have the other name.
-    assert_eq!(table.lines().count(), 5, "{table:?}");
-    let output = explain(&["-f", "-", "--now", NOW, "-o", "json"], &input);
-    let document = text(&output.stdout);
-    assert!(document.lines().all(is_line), "{document:?}");
-    let rows: Value = serde_json::from_str(&document).unwrap();
-    let web = rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|row| row["lease"] == "web");
-    assert_eq!(web.unwrap()["holder"], hostile, "JSON keeps exact values");
-    assert_eq!(web.unwrap()["preferredHolder"], hostile);
-}
 
 #[test]
 fn bad_input_gets_one_clear_line() {
@@ -130,29 +73,19 @@ fn a_candidate_that_no_server_takes_is_shown_as_rejected() {
             "metadata.name: Invalid value: \"No Name\": ".to_owned(),
         ),
         (
-            bad("/spec/leaseName", "No_Lease"),
-            "No_Lease",
-            "bad",
-            format!("spec.leaseName: Invalid value: \"No_Lease\": {lease_rule}"),
-        ),
-        (
             bad("/spec/leaseName", &long),
             &long[..253],
             "bad",
-            format!("spec.leaseName: Invalid value: \"{}…: {lease_rule}", &long[..63]),
+            format!(
+                "spec.leaseName: Invalid value: \"{}…: {lease_rule}",
+                &long[..63]
+            ),
         ),
         (
             bad("/spec/binaryVersion", "1.1"),
             "web",
             "bad",
             "spec.binaryVersion is not a semantic version MAJOR.MINOR.PATCH".to_owned(),
-        ),
-        (
-            bad("/spec/binaryVersion", "1.2.0-18446744073709551616"),
-            "web",
-            "bad",
-            "spec.binaryVersion: Invalid value: \"1.2.0-18446744073709551616\": must be a valid semantic version"
-                .to_owned(),
         ),
     ] {
         let input = format!("{object}\n{}", candidate("good", "1.1.0"));

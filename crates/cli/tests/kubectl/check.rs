@@ -32,6 +32,14 @@ fn found(server: &TestServer, checks: &[&str]) -> (Vec<String>, Option<i32>) {
     (lines.map(|(_, line)| line).collect(), output.status.code())
 }
 
+/// Expects that the first line about a check starts with one text and holds another.
+fn expect(server: &TestServer, check: &str, start: &str, fix: &str, code: i32) {
+    let (lines, ended) = found(server, &[check]);
+    let line = &lines[0];
+    assert!(line.starts_with(start) && line.contains(fix), "{line}");
+    assert_eq!(ended, Some(code), "{line}");
+}
+
 #[test]
 fn where_all_is_well_each_line_says_so() {
     let lines = found(
@@ -78,42 +86,31 @@ fn an_api_that_is_not_served_is_an_error_and_the_rest_is_checked_all_the_same() 
 #[test]
 fn electors_that_do_not_act_are_an_error() {
     let server = server();
-    let is_error = |start: &str, fix: &str| {
-        let (lines, code) = found(&server, &["electors"]);
-        assert!(lines[0].starts_with(&format!("error {start}")), "{lines:?}");
-        assert!(lines[0].contains(fix), "{lines:?}");
-        assert_eq!(code, Some(1));
-    };
-    let look = "; look why: kubectl -n elector-system get pods";
-    server.lease(
-        LOCK,
-        &json!({"holderIdentity": "elector_x_1", "renewTime": ago(3610)}),
-    );
-    is_error(
-        "no elector acts: elector_x_1 has not renewed the lock elector-system/elector for 60m",
-        look,
-    );
-    server.lease(LOCK, &json!({"holderIdentity": ""}));
-    is_error(
-        "no elector acts: none holds the lock elector-system/elector",
-        look,
-    );
-    server.lease(LOCK, &json!({"renewTime": "soon"}));
-    is_error(
-        "the lock of the electors cannot be read, so none acts: Lease elector-system/elector: spec.renewTime",
-        "; delete it, the electors make a new one: kubectl -n elector-system delete lease elector",
-    );
+    let look = "; investigate: kubectl -n elector-system get pods";
+    for (spec, start, fix) in [
+        (
+            json!({"holderIdentity": "elector_x_1", "renewTime": ago(3610)}),
+            "error no elector is active: elector_x_1 has not renewed the lock elector-system/elector for 60m",
+            look,
+        ),
+        (
+            json!({"holderIdentity": ""}),
+            "error no elector is active: none holds the lock elector-system/elector",
+            look,
+        ),
+        (
+            json!({"renewTime": "soon"}),
+            "error the lock of the electors cannot be read, so none acts: Lease elector-system/elector: spec.renewTime",
+            "; delete it, the electors make a new one: kubectl -n elector-system delete lease elector",
+        ),
+    ] {
+        server.lease(LOCK, &spec);
+        expect(&server, "electors", start, fix, 1);
+    }
     assert!(server.api.remove("leases", LOCK));
-    let (lines, code) = found(&server, &["electors"]);
-    assert!(
-        lines[0].starts_with("warning there is no lock elector-system/elector: "),
-        "{lines:?}"
-    );
-    assert!(
-        lines[0].contains("kubectl apply -k manifests/overlays/native"),
-        "{lines:?}"
-    );
-    assert_eq!(code, Some(0));
+    let start = "warning there is no lock elector-system/elector: ";
+    let fix = "kubectl apply -k manifests/overlays/native";
+    expect(&server, "electors", start, fix, 0);
     // Electors may be elsewhere.
     server.lease(("other", "lock"), &json!({}));
     let arguments = [
@@ -137,39 +134,35 @@ fn electors_that_do_not_act_are_an_error() {
 #[test]
 fn a_built_in_controller_that_lives_is_a_warning_and_one_that_does_not_is_none() {
     let server = server();
-    let first = || found(&server, &["builtin"]).0.remove(0);
-    server.lease(BUILTIN, &json!({"holderIdentity": "kube-apiserver_1"}));
-    let line = first();
-    assert!(
-        line.starts_with("warning the built-in controller is alive, in kube-apiserver_1, "),
-        "{line}"
-    );
-    assert!(line.ends_with(
-        "; to have them elected by Elector: kubectl apply -k manifests/overlays/replace-builtin"
-    ));
-    server.lease(BUILTIN, &json!({"holderIdentity": "elector_x_1"}));
-    assert_eq!(
-        first(),
-        "ok the lock of the built-in controller is held by the elector elector_x_1"
-    );
-    server.lease(
-        BUILTIN,
-        &json!({"holderIdentity": "kube-apiserver_1", "renewTime": ago(3610)}),
-    );
-    assert_eq!(
-        first(),
-        "ok the built-in controller has not renewed its lock for 60m"
-    );
-    server.lease(BUILTIN, &json!({"leaseDurationSeconds": "x"}));
-    let line = first();
-    assert!(
-        line.starts_with("error the lock of the built-in controller cannot be read: "),
-        "{line}"
-    );
-    assert!(
-        line.ends_with("kubectl -n kube-system delete lease leader-election-controller"),
-        "{line}"
-    );
+    for (spec, start, fix, code) in [
+        (
+            json!({"holderIdentity": "kube-apiserver_1"}),
+            "warning the built-in controller is alive, in kube-apiserver_1, ",
+            "; to have them elected by Elector: kubectl apply -k manifests/overlays/replace-builtin",
+            0,
+        ),
+        (
+            json!({"holderIdentity": "elector_x_1"}),
+            "ok the lock of the built-in controller is held by the elector elector_x_1",
+            "",
+            0,
+        ),
+        (
+            json!({"holderIdentity": "kube-apiserver_1", "renewTime": ago(3610)}),
+            "ok the built-in controller has not renewed its lock for 60m",
+            "",
+            0,
+        ),
+        (
+            json!({"leaseDurationSeconds": "x"}),
+            "error the lock of the built-in controller cannot be read: ",
+            "kubectl -n kube-system delete lease leader-election-controller",
+            1,
+        ),
+    ] {
+        server.lease(BUILTIN, &spec);
+        expect(&server, "builtin", start, fix, code);
+    }
 }
 
 #[test]
@@ -177,34 +170,19 @@ fn a_lease_that_is_stuck_is_an_error_and_one_that_is_being_elected_a_warning() {
     let server = server();
     let dead = |seconds: i64| json!({"leaseDurationSeconds": 15, "renewTime": ago(seconds)});
     server.lease(("default", "web"), &dead(3600 + 25));
-    let (lines, code) = found(&server, &["leases"]);
-    assert!(
-        lines[0].starts_with("error default/web has had no leader for 60m: "),
-        "{lines:?}"
-    );
-    assert!(
-        lines[0].ends_with("; kubectl elector explain web -n default"),
-        "{lines:?}"
-    );
-    assert_eq!((lines.len(), code), (1, Some(1)));
+    let start = "error default/web has had no leader for 60m: ";
+    let fix = "; kubectl elector explain web -n default";
+    expect(&server, "leases", start, fix, 1);
     server.lease(("default", "web"), &dead(20));
-    let (lines, code) = found(&server, &["leases"]);
-    assert!(
-        lines[0].starts_with("warning default/web has had no leader for "),
-        "{lines:?}"
-    );
-    assert_eq!(code, Some(0));
+    let start = "warning default/web has had no leader for ";
+    expect(&server, "leases", start, "", 0);
     // One that was elected once and has no candidates any more.
     server.lease(("default", "web"), &json!({}));
     let left =
         json!({"holderIdentity": "", "strategy": "OldestEmulationVersion", "renewTime": ago(3610)});
     server.lease(("default", "left"), &left);
-    let (lines, code) = found(&server, &["leases"]);
-    assert!(
-        lines[0].starts_with("warning default/left has had no leader for 60m: no candidate"),
-        "{lines:?}"
-    );
-    assert_eq!(code, Some(0));
+    let start = "warning default/left has had no leader for 60m: no candidate";
+    expect(&server, "leases", start, "", 0);
     // Many are few lines.
     for number in 0..30 {
         let name = format!("many-{number:02}");
@@ -228,7 +206,7 @@ fn a_holder_whose_clock_is_ahead_is_named() {
     assert!(
         lines
             .iter()
-            .any(|line| line.starts_with(start) && line.contains("; set it by NTP")),
+            .any(|line| line.starts_with(start) && line.contains("; synchronize it by NTP")),
         "{lines:?}"
     );
 }
@@ -237,11 +215,6 @@ fn a_holder_whose_clock_is_ahead_is_named() {
 fn an_object_that_cannot_be_read_is_an_error() {
     let server = server();
     server.lease(("default", "web"), &json!({"leaseDurationSeconds": "x"}));
-    let (lines, code) = found(&server, &["leases"]);
-    assert!(
-        lines[0].starts_with("error Lease default/web: spec.leaseDurationSeconds: "),
-        "{lines:?}"
-    );
-    assert!(lines[0].contains("; mend the object"), "{lines:?}");
-    assert_eq!(code, Some(1));
+    let start = "error Lease default/web: spec.leaseDurationSeconds: ";
+    expect(&server, "leases", start, "; fix the object", 1);
 }

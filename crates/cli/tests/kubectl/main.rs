@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod annotate;
 mod check;
 mod completion;
 mod history;
 mod server;
 mod status;
-mod words;

@@ -9,13 +9,11 @@
 )]
 
 mod input;
-mod plain;
 mod recording;
-mod tampering;
 
 use serde_json::{Value, json};
 
-use crate::recording::{FOLDER, GRANT_AFTER_CRASH, kept, run, spoilt, text};
+use crate::recording::{FOLDER, GRANT_AFTER_CRASH, run, spoilt, text};
 
 #[test]
 fn a_recording_is_proven() {
@@ -51,25 +49,6 @@ fn a_client_go_leader_that_was_paused_refutes_it() {
             .contains("not judged: S1 at most one leader at a time: how long go-0 led")
     );
     assert_eq!(output.status.code(), Some(2));
-}
-
-#[test]
-fn what_kubectl_prints_is_enough() {
-    let mut documents = kept("watch.json");
-    for document in &mut documents {
-        document.as_object_mut().unwrap().remove("at");
-    }
-    let pretty: String = documents
-        .iter()
-        .map(|document| format!("{document:#}\n"))
-        .collect();
-    let output = run(&["-f", "-"], &pretty);
-    assert_eq!(text(&output.stderr), "");
-    assert_eq!(
-        text(&output.stdout),
-        std::fs::read_to_string(format!("{FOLDER}/kubectl.txt")).unwrap()
-    );
-    assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]

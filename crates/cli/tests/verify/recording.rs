@@ -32,7 +32,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// The documents of a kept file.
-pub(crate) fn kept(name: &str) -> Vec<Value> {
+fn kept(name: &str) -> Vec<Value> {
     let lines = std::fs::read_to_string(format!("{FOLDER}/{name}")).unwrap();
     lines
         .lines()
@@ -70,27 +70,4 @@ pub(crate) fn spoilt() -> String {
             }
         }
     })
-}
-
-/// The revision of the Lease with this version, to be changed.
-pub(crate) fn revision(documents: &mut [Value], wanted: u64) -> &mut Value {
-    documents
-        .iter_mut()
-        .find(|document| version(document) == wanted)
-        .unwrap()
-}
-
-/// The verdict on this watch, with the work trace: exit status, and the findings as "S3 @231".
-pub(crate) fn findings(watch: &str, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
-    let output = run(&[&["-f", "-", "-o", "json"], arguments].concat(), watch);
-    let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let found = reports[0]["findings"].as_array().unwrap();
-    let words = found.iter().map(|finding| {
-        let invariant = finding["invariant"].as_str().unwrap();
-        match finding["after"].as_u64() {
-            Some(version) => format!("{invariant} @{version}"),
-            None => invariant.to_owned(),
-        }
-    });
-    (output.status.code(), words.collect())
 }

@@ -56,7 +56,7 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
 
     // The report when all is well. The Pod is an object without a kubelet.
     let report = check(testbed, &[]).await?;
-    let elector = "electors may elect, as system:serviceaccount:elector-system:elector";
+    let elector = "electors have the permissions they need, as system:serviceaccount:elector-system:elector";
     for (check, result) in [
         (
             "api",
@@ -67,7 +67,7 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
             "the clocks of this machine and of the server agree",
         ),
         ("policies", "all 5 admission policies are in force"),
-        ("rights", "you may look at leases and candidates"),
+        ("rights", "you have permission to read leases and candidates"),
         ("rights", elector),
         (
             "builtin",
@@ -98,17 +98,17 @@ async fn missing_rights(testbed: &Testbed) -> Result<()> {
         testbed.site().kubectl(&role).await
     };
     patch(1, &["list", "watch", "delete"]).await?;
-    let lack = "electors may not patch leasecandidates.coordination.k8s.io in ";
+    let lack = "electors lack the permission to patch leasecandidates.coordination.k8s.io in ";
     let fix = "kubectl apply -k manifests/overlays/native";
     until(testbed, ["error", "rights", lack, fix]).await?;
     patch(0, &["get", "create", "update"]).await?;
     let lack =
-        "electors may not list leases.coordination.k8s.io kube-system/leader-election-controller";
+        "electors lack the permission to list leases.coordination.k8s.io kube-system/leader-election-controller";
     let fix = "kubectl apply -k manifests/components/builtin-lock";
     until(testbed, ["error", "rights", lack, fix]).await?;
     let rights = paths::workspace().join("manifests/base/rbac.yaml");
     testbed.site().apply("-f", &rights).await?;
-    until(testbed, ["ok", "rights", "electors may elect", ""]).await
+    until(testbed, ["ok", "rights", "electors have the permissions they need", ""]).await
 }
 
 /// A lock of the built-in controller that is renewed.
@@ -133,8 +133,8 @@ async fn builtin_controller(testbed: &Testbed) -> Result<()> {
 /// A caller who may read nothing reads so in lines, and a warning names each right.
 async fn other_account(testbed: &Testbed) -> Result<()> {
     let report = check(testbed, &["--as=stranger"]).await?;
-    let lack = "you may not list leases.coordination.k8s.io in ";
-    report.has(["warning", "rights", lack, "have these granted to you"])?;
+    let lack = "you lack the permission to list leases.coordination.k8s.io in ";
+    report.has(["warning", "rights", lack, "ask for these permissions"])?;
     let needs = [
         "patch leases.coordination.k8s.io",
         "patch leasecandidates.coordination.k8s.io",
@@ -142,7 +142,7 @@ async fn other_account(testbed: &Testbed) -> Result<()> {
         "operate leases.elector.dev",
     ];
     let lack = needs.map(|right| format!("{right} in {}", testbed.namespace()));
-    let lack = format!("you may not {}", lack.join(", "));
+    let lack = format!("you lack the permission to {}", lack.join(", "));
     report.has([
         "warning",
         "rights",
@@ -150,7 +150,7 @@ async fn other_account(testbed: &Testbed) -> Result<()> {
         "the ClusterRole elector-operate",
     ])?;
     let lack = "failed to list leasecandidates.coordination.k8s.io";
-    report.has(["error", "leases", lack, "have somebody look who may"])?;
+    report.has(["error", "leases", lack, "use an account with this permission"])?;
     ensure!(!report.succeeded, "{report:#?}");
     Ok(())
 }
@@ -188,7 +188,7 @@ async fn dead_elector(testbed: &Testbed, elector: &mut TestProcess) -> Result<()
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [lease, candidate]});
     apply(testbed, &list).await?;
     let report = check(testbed, &[]).await?;
-    let none = "no elector acts: elector_elector-0_";
+    let none = "no elector is active: elector_elector-0_";
     let fix = "kubectl -n elector-system get pods";
     report.has(["error", "electors", none, fix])?;
     let stuck = format!("{namespace}/stuck has had no leader for ");

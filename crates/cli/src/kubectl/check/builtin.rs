@@ -25,7 +25,7 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
         Err(error) => CheckLine::warning(
             CHECK,
             format!("failed to {error}"),
-            "have somebody look who may: kubectl -n kube-system get lease leader-election-controller",
+            "use an account with this permission: kubectl -n kube-system get lease leader-election-controller",
         ),
     });
 }
@@ -37,7 +37,7 @@ fn judge(lease: &Lease, place: &CheckedPlace) -> CheckLine {
             return CheckLine::error(
                 CHECK,
                 format!("the lock of the built-in controller cannot be read: {fault}"),
-                "mend it, or delete it where kube-apiserver runs without CoordinatedLeaderElection: kubectl -n kube-system \
+                "fix it, or delete it where kube-apiserver runs without CoordinatedLeaderElection: kubectl -n kube-system \
                  delete lease leader-election-controller",
             );
         }

@@ -17,7 +17,7 @@ pub(super) async fn compare(cluster: &Cluster) -> anyhow::Result<(Timestamp, Vec
     let told = cluster.server_time().await?;
     let after = present();
     let Some(server) = told else {
-        let text = "the server does not tell its time";
+        let text = "the server does not report its time";
         let fix = "compare the clocks of this machine and of the control plane by hand";
         return Ok((after, vec![CheckLine::warning(CHECK, text, fix)]));
     };
@@ -32,7 +32,7 @@ pub(super) async fn compare(cluster: &Cluster) -> anyhow::Result<(Timestamp, Vec
                 "the clock of the server is {}s {side} that of this machine",
                 seconds.abs()
             ),
-            "set both by NTP: ages here, and the ends of freezes and preferences, are wrong by that much",
+            "synchronize both by NTP: ages here, and the ends of freezes and preferences, are wrong by that much",
         )
     };
     Ok((server, vec![line]))

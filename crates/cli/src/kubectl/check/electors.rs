@@ -71,7 +71,9 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
             lines.push(CheckLine::warning(
                 CHECK,
                 format!("failed to {error}"),
-                format!("have somebody look who may: kubectl -n {namespace} get lease {name}"),
+                format!(
+                    "use an account with this permission: kubectl -n {namespace} get lease {name}"
+                ),
             ));
             None
         }
@@ -82,7 +84,8 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
 /// The verdict on the lock, and its holder.
 fn judge(lease: &Lease, place: &CheckedPlace) -> (CheckLine, Option<String>) {
     let (namespace, name) = (&place.elector_namespace, &place.elector_lock);
-    let look = format!("look why: kubectl -n {namespace} get pods, and the logs of the electors");
+    let look =
+        format!("investigate: kubectl -n {namespace} get pods, and the logs of the electors");
     let record = match lease.snapshot() {
         Ok(lease) => lease.record,
         Err(fault) => {
@@ -94,7 +97,7 @@ fn judge(lease: &Lease, place: &CheckedPlace) -> (CheckLine, Option<String>) {
         }
     };
     let Some(holder) = &record.holder else {
-        let text = format!("no elector acts: none holds the lock {namespace}/{name}");
+        let text = format!("no elector is active: none holds the lock {namespace}/{name}");
         return (CheckLine::error(CHECK, text, look), None);
     };
     let micros = |time: Option<elector_protocol::Timestamp>| {
@@ -104,7 +107,7 @@ fn judge(lease: &Lease, place: &CheckedPlace) -> (CheckLine, Option<String>) {
     let lasts = record.duration().map_or(0, |duration| duration.as_secs());
     if i64::try_from(lasts).is_ok_and(|lasts| renewed > lasts) {
         let text = format!(
-            "no elector acts: {holder} has not renewed the lock {namespace}/{name} for {}",
+            "no elector is active: {holder} has not renewed the lock {namespace}/{name} for {}",
             age(renewed)
         );
         return (CheckLine::error(CHECK, text, look), None);
@@ -131,7 +134,7 @@ async fn pods(place: &CheckedPlace, holder: Option<&str>, lines: &mut Vec<CheckL
                 CHECK,
                 format!("failed to {error}, so that versions are not known"),
                 format!(
-                    "have somebody look who may: kubectl -n {namespace} get pods --show-labels"
+                    "use an account with this permission: kubectl -n {namespace} get pods --show-labels"
                 ),
             ));
             return;

@@ -30,7 +30,7 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
         }
         Err(error) => {
             let fix = format!(
-                "have somebody look who may: {} get leases,leasecandidates",
+                "use an account with this permission: {} get leases,leasecandidates",
                 place.kubectl()
             );
             lines.push(CheckLine::error(CHECK, format!("failed to {error:#}"), fix));
@@ -38,7 +38,7 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
         }
     };
     for fault in &objects.faults {
-        let fix = "mend the object: a Lease that cannot be read is left alone, such a candidate is not elected";
+        let fix = "fix the object: an invalid Lease is left unchanged, an invalid candidate is not elected";
         lines.push(CheckLine::error(CHECK, fault, fix));
     }
     let rows = rows(&objects, place.now);
@@ -103,7 +103,7 @@ fn ahead(row: &StatusRow, place: &CheckedPlace) -> Option<CheckLine> {
         CheckLine::warning(
             "clocks",
             format!("the clock of {}, which holds {}/{}, is {} ahead of the server's", row.holder, row.namespace, row.lease, age(-seconds)),
-            "set it by NTP: electors time it themselves, but status and explain would count it as alive that much longer",
+            "synchronize it by NTP: electors use their own clocks, but status and explain would count it as alive that much longer",
         )
     })
 }

@@ -8,22 +8,22 @@ use super::place::CheckedPlace;
 
 /// The policies of `manifests/components/policies`, each with a binding of the same name.
 const POLICIES: &[(&str, &str)] = &[
-    ("elector-lease", "who may write a Lease that is elected"),
+    ("elector-lease", "writes of elected Leases"),
     (
         "elector-operator-word",
-        "who may freeze a lease, prefer a candidate and have one stand down",
+        "who may freeze a lease, prefer a candidate or make one stand down",
     ),
     (
         "elector-candidate-lease",
-        "who may be a candidate for a lease",
+        "which leases a candidate may name",
     ),
     (
         "elector-candidate-author",
-        "who may write a candidate of another",
+        "writes of candidates of other accounts",
     ),
     (
         "elector-candidate-duration",
-        "how long a lease duration a candidate may announce",
+        "the lease duration that a candidate may announce",
     ),
 ];
 
@@ -38,14 +38,14 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) -> b
             Ok(None) => in_force += 1,
             Ok(Some(lack)) => lines.push(CheckLine::warning(
                 CHECK,
-                format!("{lack}, so that the API server does not hold to {about}"),
+                format!("{lack}, so the API server does not restrict {about}"),
                 APPLY,
             )),
             Err(error) => {
                 lines.push(CheckLine::warning(
                     CHECK,
                     format!("failed to {error}"),
-                    "have somebody look who may: kubectl get validatingadmissionpolicybindings",
+                    "use an account with this permission: kubectl get validatingadmissionpolicybindings",
                 ));
                 return true;
             }

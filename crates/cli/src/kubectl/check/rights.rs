@@ -5,7 +5,7 @@ use elector_runtime::RequestError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::line::CheckLine;
+use super::line::{CheckLevel, CheckLine};
 use super::place::CheckedPlace;
 
 /// Something that an account may do or not.
@@ -30,16 +30,21 @@ struct ReviewStatus {
     allowed: bool,
 }
 
+/// Rights that an account needs for something.
+struct Need<'a> {
+    /// `None` is the caller.
+    user: Option<&'a str>,
+    rights: Vec<Right>,
+    /// The line where it has them. Without one, nothing is said where they cannot be asked for either.
+    ok: Option<String>,
+    level: CheckLevel,
+    /// The consequence of a lack, where it is not clear.
+    so: &'static str,
+    fix: &'static str,
+}
+
 const CHECK: &str = "rights";
 const COORDINATION: &str = "coordination.k8s.io";
-/// The verbs of each elector for Leases, for candidates, and for Events on Leases.
-const OF_ELECTORS: [&[&str]; 3] = [
-    &["get", "list", "watch", "create", "update"],
-    &["list", "watch", "patch", "delete"],
-    &["create", "patch"],
-];
-/// The lock of the controller that is built into kube-apiserver.
-const BUILTIN_LOCK: &str = "leader-election-controller";
 
 /// Asks for the rights of the caller and of the electors.
 pub(super) async fn check(
@@ -48,123 +53,121 @@ pub(super) async fn check(
     policies: bool,
     lines: &mut Vec<CheckLine>,
 ) {
-    let candidates = api.unwrap_or_default().group();
-    let right = |verb, group, resource| Right {
-        verb,
-        group,
-        resource,
-        namespace: place.namespace.clone(),
-        name: None,
-    };
-    let looks = [
-        right("list", COORDINATION, "leases"),
-        right("watch", COORDINATION, "leases"),
-        right("list", candidates, "leasecandidates"),
-        right("watch", candidates, "leasecandidates"),
-        right("list", "events.k8s.io", "events"),
-    ];
-    // A candidate is written by those alone who may update its Lease.
-    let words = [
-        right("patch", COORDINATION, "leases"),
-        right("patch", candidates, "leasecandidates"),
-    ];
-    let asked_for = policies.then(|| {
-        [
-            right("update", COORDINATION, "leases"),
-            right("operate", "elector.dev", "leases"),
-        ]
-    });
-    let words: Vec<_> = words
-        .into_iter()
-        .chain(asked_for.into_iter().flatten())
-        .collect();
-    match missing(place, None, &looks).await {
-        Err(error) => {
-            let fix = "have somebody look who may: kubectl auth can-i --list";
-            lines.push(CheckLine::warning(CHECK, format!("failed to {error}"), fix));
-            return;
+    for need in needs(place, api, policies) {
+        match missing(place, need.user, &need.rights).await {
+            Ok(lack) if lack.is_empty() => {
+                lines.extend(need.ok.map(|text| CheckLine::ok(CHECK, text)));
+            }
+            Ok(lack) => lines.push(need.line(&lack.join(", "))),
+            Err(_) if need.ok.is_none() => {}
+            Err(error) => {
+                let fix = match need.user {
+                    None => {
+                        "use an account with this permission: kubectl auth can-i --list".to_owned()
+                    }
+                    Some(user) => format!("look as it: kubectl auth can-i --list --as={user}"),
+                };
+                lines.push(CheckLine::warning(CHECK, format!("failed to {error}"), fix));
+                return;
+            }
         }
-        Ok(lack) if lack.is_empty() => {
-            lines.push(CheckLine::ok(
-                CHECK,
-                "you may look at leases and candidates",
-            ));
-        }
-        Ok(lack) => lines.push(CheckLine::warning(
-            CHECK,
-            format!("you may not {}", lack.join(", ")),
-            "have these granted to you, or look with --as",
-        )),
     }
-    if let Ok(lack) = missing(place, None, &words).await
-        && !lack.is_empty()
-    {
-        lines.push(CheckLine::warning(
-            CHECK,
-            format!("you may not {}", lack.join(", ")),
-            "freeze, prefer and stand-down need these: have the role admin or the ClusterRole elector-operate bound to you",
-        ));
-    }
+}
 
-    let [leases, of_candidates, events] = OF_ELECTORS;
-    let leases = leases
-        .iter()
-        .map(|verb| right(verb, COORDINATION, "leases"));
-    let of_candidates = of_candidates
-        .iter()
-        .map(|verb| right(verb, candidates, "leasecandidates"));
-    let events = events
-        .iter()
-        .map(|verb| right(verb, "events.k8s.io", "events"));
-    let elects = policies.then(|| right("elect", "elector.dev", "leases"));
-    let needs: Vec<_> = leases.chain(of_candidates).chain(elects).collect();
-    let user = &place.elector_user;
-    match missing(place, Some(user), &needs).await {
-        Err(error) => {
-            let fix = format!("look as it: kubectl auth can-i --list --as={user}");
-            lines.push(CheckLine::warning(CHECK, format!("failed to {error}"), fix));
-            return;
-        }
-        Ok(lack) if lack.is_empty() => {
-            lines.push(CheckLine::ok(CHECK, format!("electors may elect, as {user}")));
-        }
-        Ok(lack) => lines.push(CheckLine::error(
-            CHECK,
-            format!("electors may not {}, as {user}", lack.join(", ")),
-            "apply the overlay for this cluster, such as kubectl apply -k manifests/overlays/native, or name their \
-             account with --elector-user",
-        )),
+fn needs(place: &CheckedPlace, api: Option<CandidateApi>, policies: bool) -> Vec<Need<'_>> {
+    let candidates = api.unwrap_or_default().group();
+    let rights = |verbs: &[&'static str], group, resource| -> Vec<Right> {
+        let right = |verb: &&'static str| Right {
+            verb,
+            group,
+            resource,
+            namespace: place.namespace.clone(),
+            name: None,
+        };
+        verbs.iter().map(right).collect()
+    };
+    let enforced = |right: Vec<Right>| if policies { right } else { Vec::new() };
+    let user = place.elector_user.as_str();
+    let mut needs = vec![
+        Need {
+            user: None,
+            rights: [
+                rights(&["list", "watch"], COORDINATION, "leases"),
+                rights(&["list", "watch"], candidates, "leasecandidates"),
+                rights(&["list"], "events.k8s.io", "events"),
+            ]
+            .concat(),
+            ok: Some("you have permission to read leases and candidates".to_owned()),
+            level: CheckLevel::Warning,
+            so: "",
+            fix: "ask for these permissions, or use --as",
+        },
+        Need {
+            user: None,
+            rights: [
+                rights(&["patch"], COORDINATION, "leases"),
+                rights(&["patch"], candidates, "leasecandidates"),
+                // A candidate is written by those alone who may update its Lease.
+                enforced(rights(&["update"], COORDINATION, "leases")),
+                enforced(rights(&["operate"], "elector.dev", "leases")),
+            ]
+            .concat(),
+            ok: None,
+            level: CheckLevel::Warning,
+            so: "",
+            fix: "freeze, prefer and stand-down need these: have the role admin or the ClusterRole elector-operate bound \
+                  to you",
+        },
+        Need {
+            user: Some(user),
+            rights: [
+                rights(
+                    &["get", "list", "watch", "create", "update"],
+                    COORDINATION,
+                    "leases",
+                ),
+                rights(
+                    &["list", "watch", "patch", "delete"],
+                    candidates,
+                    "leasecandidates",
+                ),
+                enforced(rights(&["elect"], "elector.dev", "leases")),
+            ]
+            .concat(),
+            ok: Some(format!(
+                "electors have the permissions they need, as {user}"
+            )),
+            level: CheckLevel::Error,
+            so: "",
+            fix: "apply the overlay for this cluster, such as kubectl apply -k manifests/overlays/native, or name their \
+                  account with --elector-user",
+        },
+        Need {
+            user: Some(user),
+            rights: rights(&["create", "patch"], "events.k8s.io", "events"),
+            ok: None,
+            level: CheckLevel::Warning,
+            so: "",
+            fix: "without it they record no Events, and history and explain have less to show; apply manifests/base",
+        },
+    ];
+    if api.is_some_and(CandidateApi::is_native) {
+        let lock = rights(&["list", "watch"], COORDINATION, "leases").into_iter();
+        let lock = lock.map(|right| Right {
+            namespace: Some("kube-system".to_owned()),
+            name: Some("leader-election-controller"),
+            ..right
+        });
+        needs.push(Need {
+            user: Some(user),
+            rights: lock.collect(),
+            ok: None,
+            level: CheckLevel::Error,
+            so: ", and elect nothing of the built-in strategy",
+            fix: "kubectl apply -k manifests/components/builtin-lock",
+        });
     }
-    let events: Vec<_> = events.collect();
-    if let Ok(lack) = missing(place, Some(user), &events).await
-        && !lack.is_empty()
-    {
-        lines.push(CheckLine::warning(
-            CHECK,
-            format!("electors may not {}, as {user}", lack.join(", ")),
-            "without it they tell nothing in Events, and history and explain know less; apply manifests/base",
-        ));
-    }
-    if !api.is_some_and(CandidateApi::is_native) {
-        return;
-    }
-    let lock = ["list", "watch"].map(|verb| Right {
-        namespace: Some("kube-system".to_owned()),
-        name: Some(BUILTIN_LOCK),
-        ..right(verb, COORDINATION, "leases")
-    });
-    if let Ok(lack) = missing(place, Some(user), &lock).await
-        && !lack.is_empty()
-    {
-        lines.push(CheckLine::error(
-            CHECK,
-            format!(
-                "electors may not {}, as {user}, and elect nothing of the built-in strategy",
-                lack.join(", ")
-            ),
-            "kubectl apply -k manifests/components/builtin-lock",
-        ));
-    }
+    needs
 }
 
 /// Those of the rights that an account does not have, in words; `None` is the caller.
@@ -182,6 +185,25 @@ async fn missing(
         }
     }
     Ok(lack)
+}
+
+// === impl Need ===
+
+impl Need<'_> {
+    /// The line where the account lacks some of the rights.
+    fn line(&self, lack: &str) -> CheckLine {
+        let text = match self.user {
+            None => format!("you lack the permission to {lack}"),
+            Some(user) => format!(
+                "electors lack the permission to {lack}, as {user}{}",
+                self.so
+            ),
+        };
+        CheckLine {
+            level: self.level,
+            ..CheckLine::warning(CHECK, text, self.fix)
+        }
+    }
 }
 
 // === impl Right ===

@@ -9,7 +9,6 @@ use elector_runtime::{Cluster, Target, Verb, list_told_events};
 use elector_verify::{EntryContent, RecordingReader};
 use serde::{Serialize, Serializer};
 
-use super::second::in_seconds;
 use crate::{input, output};
 
 /// The past of one lease, the oldest line first.
@@ -63,10 +62,6 @@ const LEADERLESS: &[&str] = &["Released", "Removed", "Deleted"];
 
 impl LeasePast {
     /// The reports of electors in Events, and the start of the present holder, by its Lease.
-    ///
-    /// # Errors
-    ///
-    /// When the server gives no usable answer.
     pub(super) async fn told(cluster: &Cluster, lease: &LeaseKey) -> anyhow::Result<Self> {
         let events = list_told_events(cluster, lease).await?;
         let mut lines: Vec<_> = events.into_iter().map(PastLine::from).collect();
@@ -103,10 +98,6 @@ impl LeasePast {
 
     /// The past in a recorded watch: each revision in which the holder or the term is another. Unreadable parts are
     /// named on standard error.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
     pub(super) fn recorded(path: &Path, lease: &LeaseKey) -> anyhow::Result<Self> {
         let (name, bytes) = input::read(path)?;
         let text = String::from_utf8(bytes).with_context(|| format!("read {name}"))?;
@@ -187,7 +178,7 @@ impl PastLine {
         let line = Self::of_revision(at, lease);
         line.leader.is_some().then(|| Self {
             reason: "Lease".to_owned(),
-            note: "leads by what its Lease says (acquireTime); no Event tells why".to_owned(),
+            note: "leads according to its Lease (acquireTime); no Event says why".to_owned(),
             ..line
         })
     }
@@ -253,4 +244,13 @@ fn leader(note: &str) -> Option<(String, i32)> {
 
 fn rfc3339<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&Rfc3339(*time))
+}
+
+/// A time in whole seconds, for people.
+pub(super) fn in_seconds(time: Timestamp) -> String {
+    let text = Rfc3339(time).to_string();
+    match text.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => text,
+    }
 }

@@ -2,8 +2,7 @@
 
 use elector_protocol::Timestamp;
 
-use super::past::LeasePast;
-use super::second::in_seconds;
+use super::past::{LeasePast, in_seconds};
 use super::segments::{leaders, segments};
 use crate::output;
 

@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use elector_protocol::Timestamp;
 use elector_runtime::printable;
 
-use super::past::LeasePast;
-use super::second::in_seconds;
+use super::past::{LeasePast, in_seconds};
 use super::segments::{TimelineSegment, leaders, segments};
 use crate::output::cut;
 
@@ -69,7 +68,7 @@ pub(super) fn draw(past: &LeasePast, until: Timestamp, parts: usize) -> String {
             .map_or(0, |row| row + 1);
         let from = x(segment.from).min(left + plot - NARROWEST);
         let wide = x(segment.to).saturating_sub(from).max(NARROWEST);
-        write_bar(&mut svg, segment, row, (from, wide));
+        write_bar(&mut svg, segment, row, from, wide);
     }
     let (from, to) = (in_seconds(first.from), in_seconds(until));
     let end = left + plot - to.chars().count() * CHARACTER;
@@ -79,9 +78,8 @@ pub(super) fn draw(past: &LeasePast, until: Timestamp, parts: usize) -> String {
     svg
 }
 
-/// A term at that place: where it begins, and how wide it is.
-fn write_bar(svg: &mut String, segment: &TimelineSegment<'_>, row: usize, place: (usize, usize)) {
-    let (x, width) = place;
+/// A term, from `x` on.
+fn write_bar(svg: &mut String, segment: &TimelineSegment<'_>, row: usize, x: usize, width: usize) {
     let change = segment.change;
     let class = if change.leader.is_some() {
         "led"

@@ -40,7 +40,6 @@ impl Printer {
             wide,
             candidates: wide || query.lease.is_some(),
             headers: !without_headers,
-            colour: output::is_coloured(),
             ..StatusTable::default()
         };
         Self { format, table }
@@ -58,7 +57,7 @@ impl Printer {
         }
         match self.format {
             Some(StatusFormat::Json) => output::print_json(&rows),
-            Some(StatusFormat::Yaml) => output::print(&to_yaml(&serde_json::to_value(rows)?)),
+            Some(StatusFormat::Yaml) => output::print(&to_yaml(&serde_json::to_value(rows)?)?),
             None | Some(StatusFormat::Wide) => {
                 if rows.is_empty() {
                     output::print_nothing_found(namespace);
@@ -83,7 +82,7 @@ impl Printer {
             Some(StatusFormat::Yaml) => {
                 for row in rows {
                     text.push_str("---\n");
-                    text.push_str(&to_yaml(&serde_json::to_value(row)?));
+                    text.push_str(&to_yaml(&serde_json::to_value(row)?)?);
                 }
             }
         }

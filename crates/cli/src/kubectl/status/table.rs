@@ -4,7 +4,7 @@ use elector_api::{age, parse_time};
 use elector_protocol::Timestamp;
 
 use super::row::{LeaseState, StatusCandidate, StatusRow};
-use crate::output::{Columns, RED, YELLOW, paint};
+use crate::output::{Columns, RED, YELLOW, coloured};
 
 /// A table of leases.
 #[derive(Debug, Default)]
@@ -17,8 +17,6 @@ pub(super) struct StatusTable {
     pub(super) candidates: bool,
     /// True while the columns are still to be named.
     pub(super) headers: bool,
-    /// True where lines that ask for attention have a colour.
-    pub(super) colour: bool,
     pub(super) columns: Columns,
 }
 
@@ -38,17 +36,12 @@ impl StatusTable {
             lines.push((self.header(), None));
         }
         for row in rows {
-            lines.push((self.line(row, now), self.colour_of(row)));
+            lines.push((self.line(row, now), colour(row)));
             let candidates = row.candidates.iter().filter(|_| self.candidates);
             lines.extend(candidates.map(|each| (self.candidate(each, now), None)));
         }
         let (cells, colours): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
-        let lines = self.columns.lines(&cells).into_iter().zip(colours);
-        let lines = lines.map(|(line, colour)| match colour {
-            Some(colour) => paint(&line, colour) + "\n",
-            None => line + "\n",
-        });
-        lines.collect()
+        coloured(self.columns.lines(&cells), colours)
     }
 
     fn header(&self) -> Vec<String> {
@@ -117,13 +110,12 @@ impl StatusTable {
         cells.push(candidate.why.clone());
         cells
     }
+}
 
-    fn colour_of(&self, row: &StatusRow) -> Option<u8> {
-        let colour = match row.state {
-            LeaseState::Leaderless | LeaseState::Unreadable => Some(RED),
-            LeaseState::Led => Some(YELLOW).filter(|_| !row.next.is_empty()),
-        };
-        colour.filter(|_| self.colour)
+fn colour(row: &StatusRow) -> Option<u8> {
+    match row.state {
+        LeaseState::Leaderless | LeaseState::Unreadable => Some(RED),
+        LeaseState::Led => Some(YELLOW).filter(|_| !row.next.is_empty()),
     }
 }
 

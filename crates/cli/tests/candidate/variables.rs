@@ -1,6 +1,6 @@
 //! The environment variables of `elector candidate`.
 
-use std::process::Command;
+use crate::elector;
 
 /// A variable is a flag that is not typed, and is refused as that is.
 #[test]
@@ -43,30 +43,30 @@ fn flags_of_the_connection_are_taken_from_the_environment_too() {
 /// An election that is switched off is switched off by a variable, and needs no cluster.
 #[test]
 fn a_disabled_election_runs_its_command_where_there_is_no_cluster() {
-    let output = Command::new(env!("CARGO_BIN_EXE_elector"))
+    let output = elector()
         .args(["candidate", "--lease", "web", "--"])
         .args(["sh", "-c", "echo term $ELECTOR_TERM, then 7; exit 7"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("ELECTOR_MODE", "disabled")
         .output()
-        .expect("run elector");
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{said}");
     assert_eq!(output.stdout, b"term 0, then 7\n");
-    assert!(said.contains("the election is disabled"), "{said}");
+    assert!(said.contains("leader election is disabled"), "{said}");
 }
 
 /// The message of `elector candidate` when it ends so.
 fn failure(code: i32, variables: &[(&str, &str)], flags: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_elector"))
+    let output = elector()
         .arg("candidate")
         .args(flags)
         .env_clear()
         .envs(variables.iter().copied())
         .output()
-        .expect("run elector");
-    let text = String::from_utf8(output.stderr).expect("text");
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{text}");
     text
 }

@@ -1,12 +1,7 @@
 //! The command of a term of `elector candidate` has its token, and the lease for as long as it drains.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
-
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use elector_api::Lease;
@@ -16,6 +11,8 @@ use elector_testing::{listen, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
+
+use crate::elector;
 
 /// A candidate in plain mode with a command, on a server of its own.
 struct LeadingCommand {
@@ -46,7 +43,7 @@ impl LeadingCommand {
             listen(&server).to_string(),
         )
         .unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_elector"))
+        let child = elector()
             .args([
                 "candidate",
                 "--mode=plain",

@@ -1,10 +1,5 @@
 //! The answers of `elector candidate` to the probes of a kubelet.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
-
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -14,6 +9,8 @@ use elector_testing::wait_until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::{elector, runs};
 
 /// A cluster whose API server is away.
 const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "away",
@@ -77,8 +74,13 @@ fn kubeconfig(folder: &TempDir) -> String {
     file.to_str().unwrap().to_owned()
 }
 
+/// Waits until the condition is met.
+fn until(what: &str, condition: impl Fn() -> bool) {
+    wait_until(what, || condition().then_some(()));
+}
+
 fn candidate(kubeconfig: &str, address: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_elector"));
+    let mut command = elector();
     command
         .args(["candidate", "--mode=plain", "--lease=web", "--namespace=ns"])
         .args(["--logging-format=json", "--kubeconfig", kubeconfig])
@@ -144,9 +146,7 @@ fn a_candidate_is_ready_while_its_health_command_passes() {
         "--health-failure-threshold=2",
     ];
     let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
-    wait_until("an answer", || {
-        (candidate.probe("/readyz").0 == 500).then_some(())
-    });
+    until("it is not ready", || candidate.probe("/readyz").0 == 500);
     assert_eq!(
         candidate.probe("/readyz/health"),
         (
@@ -156,13 +156,9 @@ fn a_candidate_is_ready_while_its_health_command_passes() {
     );
     assert_eq!(candidate.probe("/livez").0, 200, "a restart brings no disk");
     std::fs::write(&disk, "").unwrap();
-    wait_until("an answer", || {
-        (candidate.probe("/readyz").0 == 200).then_some(())
-    });
+    until("it is ready", || candidate.probe("/readyz").0 == 200);
     std::fs::remove_file(&disk).unwrap();
-    wait_until("an answer", || {
-        (candidate.probe("/readyz").0 == 500).then_some(())
-    });
+    until("it is not ready", || candidate.probe("/readyz").0 == 500);
 }
 
 /// With all that it has started.
@@ -179,20 +175,9 @@ fn a_health_command_that_takes_too_long_is_killed() {
     ];
     let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
     let started = || std::fs::read_to_string(&pid).unwrap_or_default();
-    wait_until("a second start", || {
-        (started().lines().count() >= 2).then_some(())
-    });
+    until("two are started", || started().lines().count() >= 2);
     let first = started().lines().next().unwrap().to_owned();
-    wait_until("the end of the first", || {
-        (!is_running(&first)).then_some(())
-    });
+    until("the first is killed", || !runs(&first));
     let (_, said) = candidate.probe("/readyz/health");
     assert!(said.contains("unwell: no answer within 500ms"), "{said}");
-}
-
-/// A process that only waits for its parent to take note of its end runs no more.
-fn is_running(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

@@ -1,4 +1,4 @@
-//! The words of Events about terms: a reason in CamelCase, and a sentence.
+//! The texts of Events about terms: a reason in CamelCase, and a sentence.
 
 use elector_protocol::{Identity, Term, Token};
 use elector_runtime::EventSeverity;
@@ -6,21 +6,17 @@ use elector_runtime::EventSeverity;
 use crate::outcome::TermEnd;
 
 /// The content of an Event about a term.
-pub(super) struct TermEventWords {
+pub(super) struct TermEventText {
     pub(super) reason: &'static str,
     pub(super) severity: EventSeverity,
     pub(super) action: &'static str,
     pub(super) note: String,
 }
 
-// === impl TermEventWords ===
+// === impl TermEventText ===
 
-impl TermEventWords {
-    pub(super) fn of_begin(
-        identity: &Identity,
-        (term, token): (Term, Token),
-        acquired: bool,
-    ) -> Self {
+impl TermEventText {
+    pub(super) fn of_begin(identity: &Identity, term: Term, token: Token, acquired: bool) -> Self {
         let how = if acquired {
             "acquired without an elector"
         } else {

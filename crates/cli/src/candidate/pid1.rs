@@ -18,10 +18,11 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use super::descendants;
 use super::own_program::own_program;
 use super::reaper::{ReapedState, Reaper};
+use crate::block_on::block_on;
 
 /// The hidden sub-command: what process 1 does, for any program.
 #[derive(Debug, Args)]
-pub(crate) struct InitArgs {
+pub(crate) struct Pid1Args {
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -44,39 +45,31 @@ const PASSED_ON: [Signal; 6] = [
 struct CaughtSignals(Vec<(Signal, unix::Signal)>);
 
 /// Runs a program as process 1 does. Adopts orphans, which process 1 need not ask for.
-pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Pid1Args) -> anyhow::Result<ExitCode> {
     descendants::adopt_orphans().context("adopt orphans")?;
     let (program, arguments) = args.command.split_first().context("run nothing")?;
     let mut command = Command::new(program);
     command.args(arguments);
-    run_as_init(command)
+    run_as_pid1(command)
 }
 
 /// Runs this program once more, with the same arguments.
 pub(super) fn run_again() -> anyhow::Result<ExitCode> {
     let mut command = Command::new(own_program());
     command.args(std::env::args_os().skip(1));
-    run_as_init(command)
+    run_as_pid1(command)
 }
 
-fn run_as_init(mut command: Command) -> anyhow::Result<ExitCode> {
+fn run_as_pid1(mut command: Command) -> anyhow::Result<ExitCode> {
     // In a group of its own: what is typed at a terminal comes to process 1, and is passed on once.
     command.stdin(Stdio::null()).process_group(0);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    let code = runtime.block_on(wait_for(command));
-    code.map(ExitCode::from).context("run as process 1")
+    let code = block_on(async { wait_for(command).await.context("run as process 1") });
+    code.map(ExitCode::from)
 }
 
 async fn wait_for(mut command: Command) -> io::Result<u8> {
     let mut signals = CaughtSignals::catch()?;
-    let mut reaper = Reaper::start(|| {
-        let child = command.spawn()?;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        pid.ok_or_else(|| io::Error::other("the child has no process id"))
-    })?;
+    let mut reaper = Reaper::start(|| Ok(Pid::from_child(&command.spawn()?)))?;
     loop {
         if let ReapedState::OthersLeft(code) | ReapedState::NoneLeft(code) = reaper.reap()? {
             return Ok(code);

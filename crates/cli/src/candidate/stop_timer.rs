@@ -6,11 +6,11 @@ use elector_candidate::StopLimits;
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, SystemClock};
 
-use super::orders::SupervisorOrder;
+use super::supervisor_pipe::SupervisorOrder;
 
 /// Stops the command when the limits say so, also where the process that holds the lease does not answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StopGuard {
+pub(super) struct StopTimer {
     limits: StopLimits,
     /// The time that the command may take to stop.
     grace: Duration,
@@ -26,9 +26,9 @@ pub(super) enum StopStep {
     Kill,
 }
 
-// === impl StopGuard ===
+// === impl StopTimer ===
 
-impl StopGuard {
+impl StopTimer {
     pub(super) const fn new(limits: StopLimits, grace: Duration) -> Self {
         Self {
             limits,
@@ -107,61 +107,61 @@ mod tests {
         }
     }
 
-    fn guard(grace: u64) -> StopGuard {
-        StopGuard::new(limits(0), Duration::from_secs(grace))
+    fn timer(grace: u64) -> StopTimer {
+        StopTimer::new(limits(0), Duration::from_secs(grace))
     }
 
     #[test]
     fn without_a_renewal_the_command_is_told_at_the_deadline_and_killed_at_the_limit_of_the_lease()
     {
-        let mut guard = guard(10);
-        assert_eq!(guard.step(at(9_999)), StopStep::Nothing);
-        assert_eq!(guard.next_step(), at(10_000));
-        assert_eq!(guard.step(at(10_000)), StopStep::Terminate);
-        assert_eq!(guard.next_step(), at(13_750));
-        assert_eq!(guard.step(at(13_749)), StopStep::Nothing);
-        assert_eq!(guard.step(at(13_750)), StopStep::Kill);
+        let mut timer = timer(10);
+        assert_eq!(timer.step(at(9_999)), StopStep::Nothing);
+        assert_eq!(timer.next_step(), at(10_000));
+        assert_eq!(timer.step(at(10_000)), StopStep::Terminate);
+        assert_eq!(timer.next_step(), at(13_750));
+        assert_eq!(timer.step(at(13_749)), StopStep::Nothing);
+        assert_eq!(timer.step(at(13_750)), StopStep::Kill);
     }
 
     #[test]
     fn a_short_grace_stays_short() {
-        let mut guard = guard(2);
-        assert_eq!(guard.step(at(10_500)), StopStep::Terminate);
-        assert_eq!(guard.next_step(), at(12_500));
+        let mut timer = timer(2);
+        assert_eq!(timer.step(at(10_500)), StopStep::Terminate);
+        assert_eq!(timer.next_step(), at(12_500));
     }
 
     #[test]
     fn a_renewal_moves_everything() {
-        let mut guard = guard(10);
-        guard.renew(limits(3_000));
-        assert_eq!(guard.step(at(12_999)), StopStep::Nothing);
-        assert_eq!(guard.step(at(13_000)), StopStep::Terminate);
-        assert_eq!(guard.next_step(), at(16_750));
+        let mut timer = timer(10);
+        timer.renew(limits(3_000));
+        assert_eq!(timer.step(at(12_999)), StopStep::Nothing);
+        assert_eq!(timer.step(at(13_000)), StopStep::Terminate);
+        assert_eq!(timer.next_step(), at(16_750));
     }
 
     #[test]
     fn after_a_pause_that_outlasts_the_lease_it_is_killed_without_being_told() {
-        assert_eq!(guard(10).step(at(13_750)), StopStep::Kill);
-        assert_eq!(guard(0).step(at(10_000)), StopStep::Kill);
+        assert_eq!(timer(10).step(at(13_750)), StopStep::Kill);
+        assert_eq!(timer(0).step(at(10_000)), StopStep::Kill);
     }
 
     /// A holder that drains goes on renewing, and the command has its whole grace.
     #[test]
     fn a_drain_lasts_as_long_as_the_lease_is_renewed_and_no_longer_than_the_grace() {
-        let mut guard = guard(10);
-        assert_eq!(guard.terminate(at(8_000)), StopStep::Terminate);
-        assert_eq!(guard.next_step(), at(13_750));
-        guard.renew(limits(9_000));
-        assert_eq!(guard.step(at(17_999)), StopStep::Nothing);
-        assert_eq!(guard.step(at(18_000)), StopStep::Kill);
+        let mut timer = timer(10);
+        assert_eq!(timer.terminate(at(8_000)), StopStep::Terminate);
+        assert_eq!(timer.next_step(), at(13_750));
+        timer.renew(limits(9_000));
+        assert_eq!(timer.step(at(17_999)), StopStep::Nothing);
+        assert_eq!(timer.step(at(18_000)), StopStep::Kill);
     }
 
     /// To many programs a second SIGTERM says that they shall not finish what they do.
     #[test]
     fn the_command_is_told_once() {
-        let mut guard = guard(10);
-        assert_eq!(guard.step(at(10_001)), StopStep::Terminate);
-        assert_eq!(guard.terminate(at(10_002)), StopStep::Nothing);
-        assert_eq!(guard.step(at(10_003)), StopStep::Nothing);
+        let mut timer = timer(10);
+        assert_eq!(timer.step(at(10_001)), StopStep::Terminate);
+        assert_eq!(timer.terminate(at(10_002)), StopStep::Nothing);
+        assert_eq!(timer.step(at(10_003)), StopStep::Nothing);
     }
 }

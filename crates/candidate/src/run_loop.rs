@@ -27,7 +27,7 @@ use crate::session::CandidateSession;
 use crate::term_events::{TermEventQueue, publish_beside};
 
 /// A run, from its first session to its last.
-pub(crate) struct Campaign {
+pub(crate) struct RunLoop {
     pub(crate) run: CandidateContext,
     /// The probe of this process, where the program has one.
     pub(crate) health: Option<HealthProbe>,
@@ -49,9 +49,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest such pause. What went on for longer before it failed counts as failing for the first time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-// === impl Campaign ===
+// === impl RunLoop ===
 
-impl Campaign {
+impl RunLoop {
     /// Runs sessions, and writes Events beside them where these are wanted.
     pub(crate) async fn run(
         mut self,

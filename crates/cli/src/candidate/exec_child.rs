@@ -17,7 +17,7 @@ use crate::output::print_error;
 
 /// The hidden sub-command.
 #[derive(Debug, Args)]
-pub(crate) struct ShimArgs {
+pub(crate) struct ExecChildArgs {
     /// The process id of the supervisor.
     parent: i32,
     /// The command and its arguments.
@@ -34,7 +34,7 @@ pub(crate) const CANNOT_RUN: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
 
 /// Becomes the command. Returns only when it cannot.
-pub(crate) fn run(args: &ShimArgs) -> ExitCode {
+pub(crate) fn run(args: &ExecChildArgs) -> ExitCode {
     if let Err(error) = die_with(args.parent) {
         print_error(format_args!(
             "failed to tie {:?} to its parent: {error}",

@@ -62,10 +62,6 @@ impl OrderWriter {
     }
 
     /// Writes an order, whole or not at all, and never waits.
-    ///
-    /// # Errors
-    ///
-    /// When there is no supervisor any more, or it has read nothing for hours.
     pub(super) fn write(&mut self, order: &SupervisorOrder) -> io::Result<()> {
         let line = serde_json::to_string(order)? + "\n";
         // A line is shorter than what a pipe takes in one piece.

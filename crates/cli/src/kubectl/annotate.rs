@@ -1,4 +1,4 @@
-//! An operator's words on a lease or on a candidate, in the annotations that electors read (R16).
+//! An operator's overrides, in the annotations that electors read (R16).
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use elector_api::{
 use elector_protocol::{Identity, LONGEST_WORD, OperatorPreference, Timestamp};
 use elector_runtime::{Cluster, connect, printable};
 
-use super::annotation_patch::{AnnotatedObject, DryRun, WordArgs};
+use super::annotation_patch::{AnnotatedObject, DryRun, OverrideArgs};
 use crate::explain::present;
 use crate::output;
 
@@ -34,7 +34,7 @@ pub(super) struct StandDownArgs {
     undo: bool,
 
     #[command(flatten)]
-    word: WordArgs,
+    at: OverrideArgs,
 }
 
 /// Freezes a lease: its leader is not asked to make room before a time.
@@ -50,7 +50,7 @@ pub(super) struct FreezeArgs {
     lasts: Duration,
 
     #[command(flatten)]
-    word: WordArgs,
+    at: OverrideArgs,
 }
 
 /// Ends the freeze of a lease.
@@ -60,7 +60,7 @@ pub(super) struct UnfreezeArgs {
     lease: String,
 
     #[command(flatten)]
-    word: WordArgs,
+    at: OverrideArgs,
 }
 
 /// Prefers a candidate of a lease to all others before a time.
@@ -84,153 +84,152 @@ pub(super) struct PreferArgs {
     undo: bool,
 
     #[command(flatten)]
-    word: WordArgs,
+    at: OverrideArgs,
 }
 
-/// A word of an operator, and the text that confirms it.
-struct Word<'a> {
+/// A change of an annotation, and the texts that confirm it.
+struct AnnotationChange {
     annotation: &'static str,
-    value: Option<&'a str>,
+    value: Option<String>,
     done: String,
     already: &'static str,
 }
 
 /// Runs `stand-down`.
-///
-/// # Errors
-///
-/// When there is no such candidate, or the server refuses the change.
 pub(super) async fn stand_down(args: StandDownArgs) -> anyhow::Result<ExitCode> {
-    let cluster = connect(&args.word.client).await?;
-    let object = candidate_object(&cluster, &args.word, &args.candidate).await?;
-    if args.undo {
-        let word = Word {
-            annotation: annotation::STAND_DOWN,
-            value: None,
-            done: "may be elected again".to_owned(),
-            already: "may be elected already",
-        };
-        return say(&cluster, &object, &word, args.word.dry_run).await;
-    }
-    let until = Rfc3339(until(&cluster, args.lasts).await?).to_string();
-    let word = Word {
-        annotation: annotation::STAND_DOWN,
-        value: Some(&until),
-        done: format!("stands down until {until}"),
-        already: "stands down until then already",
+    let cluster = connect(&args.at.client).await?;
+    let object = candidate_object(&cluster, &args.at, &args.candidate).await?;
+    let (value, done, already) = if args.undo {
+        let done = "may be elected again".to_owned();
+        (None, done, "may be elected already")
+    } else {
+        let until = Rfc3339(until(&cluster, args.lasts).await?).to_string();
+        let done = format!("stands down until {until}");
+        (Some(until), done, "stands down until then already")
     };
-    say(&cluster, &object, &word, args.word.dry_run).await
+    let change = AnnotationChange {
+        annotation: annotation::STAND_DOWN,
+        value,
+        done,
+        already,
+    };
+    change.write(&cluster, &object, args.at.dry_run).await
 }
 
 /// Runs `freeze`.
-///
-/// # Errors
-///
-/// When there is no such Lease, or the server refuses the change.
 pub(super) async fn freeze(args: FreezeArgs) -> anyhow::Result<ExitCode> {
-    let cluster = connect(&args.word.client).await?;
+    let cluster = connect(&args.at.client).await?;
     let until = until(&cluster, args.lasts).await?;
-    let word = Word {
+    let change = AnnotationChange {
         annotation: annotation::FREEZE,
-        value: Some(&format_freeze(until)),
+        value: Some(format_freeze(until)),
         done: format!("frozen until {}", Rfc3339(until)),
         already: "frozen until then already",
     };
-    let object = lease_object(&cluster, &args.word, &args.lease)?;
-    say(&cluster, &object, &word, args.word.dry_run).await
+    let object = lease_object(&cluster, &args.at, &args.lease)?;
+    change.write(&cluster, &object, args.at.dry_run).await
 }
 
 /// Runs `unfreeze`.
-///
-/// # Errors
-///
-/// As [`freeze`].
 pub(super) async fn unfreeze(args: UnfreezeArgs) -> anyhow::Result<ExitCode> {
-    let cluster = connect(&args.word.client).await?;
-    let word = Word {
+    let cluster = connect(&args.at.client).await?;
+    let change = AnnotationChange {
         annotation: annotation::FREEZE,
         value: None,
         done: "not frozen any more".to_owned(),
         already: "not frozen",
     };
-    let object = lease_object(&cluster, &args.word, &args.lease)?;
-    say(&cluster, &object, &word, args.word.dry_run).await
+    let object = lease_object(&cluster, &args.at, &args.lease)?;
+    change.write(&cluster, &object, args.at.dry_run).await
 }
 
 /// Runs `prefer`.
-///
-/// # Errors
-///
-/// As [`freeze`], and when the candidate is none of this lease.
 pub(super) async fn prefer(args: PreferArgs) -> anyhow::Result<ExitCode> {
-    let cluster = connect(&args.word.client).await?;
-    let object = lease_object(&cluster, &args.word, &args.lease)?;
-    let Some(name) = args.candidate else {
-        let word = Word {
-            annotation: annotation::PREFER,
-            value: None,
-            done: "prefers no candidate any more".to_owned(),
-            already: "prefers no candidate",
-        };
-        return say(&cluster, &object, &word, args.word.dry_run).await;
+    let cluster = connect(&args.at.client).await?;
+    let object = lease_object(&cluster, &args.at, &args.lease)?;
+    let (value, done, already) = match &args.candidate {
+        None => {
+            let done = "prefers no candidate any more".to_owned();
+            (None, done, "prefers no candidate")
+        }
+        Some(name) => {
+            let preference = preference(&cluster, &args, name).await?;
+            let done = format!("prefers {name} until {}", Rfc3339(preference.until));
+            let value = format_prefer(&preference);
+            (Some(value), done, "prefers it until then already")
+        }
     };
-    let found = candidate_object(&cluster, &args.word, &name).await?;
-    let candidate: LeaseCandidate = found.read(&cluster).await?;
+    let change = AnnotationChange {
+        annotation: annotation::PREFER,
+        value,
+        done,
+        already,
+    };
+    change.write(&cluster, &object, args.at.dry_run).await
+}
+
+/// The preference for the candidate of that name, which has to be one of the lease.
+async fn preference(
+    cluster: &Cluster,
+    args: &PreferArgs,
+    name: &str,
+) -> anyhow::Result<OperatorPreference> {
+    let object = candidate_object(cluster, &args.at, name).await?;
+    let candidate: LeaseCandidate = object.read(cluster).await?;
     let lease = &candidate.spec.lease_name;
     ensure!(
         *lease == args.lease,
         "prefer {name}: it is a candidate for lease {lease}, not for {}",
         args.lease
     );
-    let until = until(&cluster, args.lasts).await?;
-    let candidate = Identity::new(name.as_str()).context("use an empty name")?;
-    let preference = OperatorPreference { candidate, until };
-    let word = Word {
-        annotation: annotation::PREFER,
-        value: Some(&format_prefer(&preference)),
-        done: format!("prefers {name} until {}", Rfc3339(until)),
-        already: "prefers it until then already",
-    };
-    say(&cluster, &object, &word, args.word.dry_run).await
+    Ok(OperatorPreference {
+        until: until(cluster, args.lasts).await?,
+        candidate: Identity::new(name).context("use an empty name")?,
+    })
 }
 
-/// Writes the word, and confirms it as kubectl does.
-async fn say(
-    cluster: &Cluster,
-    object: &AnnotatedObject,
-    word: &Word<'_>,
-    dry_run: DryRun,
-) -> anyhow::Result<ExitCode> {
-    let change = (word.annotation, word.value);
-    let done = match object.annotate(cluster, change, dry_run).await? {
-        true => word.done.as_str(),
-        false => word.already,
-    };
-    let dry = match dry_run {
-        DryRun::None => "",
-        DryRun::Server => " (server dry run)",
-    };
-    let line = format!("{} {done}{dry}", object.shown());
-    output::print(&format!("{}\n", printable(&line))).context("print the result")?;
-    Ok(ExitCode::SUCCESS)
+// === impl AnnotationChange ===
+
+impl AnnotationChange {
+    /// Writes the annotation, and confirms it as kubectl does.
+    async fn write(
+        &self,
+        cluster: &Cluster,
+        object: &AnnotatedObject,
+        dry_run: DryRun,
+    ) -> anyhow::Result<ExitCode> {
+        let (name, value) = (self.annotation, self.value.as_deref());
+        let done = match object.annotate(cluster, name, value, dry_run).await? {
+            true => self.done.as_str(),
+            false => self.already,
+        };
+        let dry = match dry_run {
+            DryRun::None => "",
+            DryRun::Server => " (server dry run)",
+        };
+        let line = format!("{} {done}{dry}", object.shown());
+        output::print(&format!("{}\n", printable(&line))).context("print the result")?;
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn lease_object(
     cluster: &Cluster,
-    args: &WordArgs,
+    args: &OverrideArgs,
     lease: &str,
 ) -> anyhow::Result<AnnotatedObject> {
     AnnotatedObject::new(
         Lease::API_VERSION,
         "leases.coordination.k8s.io",
-        (args.namespace(cluster), lease),
+        args.namespace(cluster),
+        lease,
     )
 }
 
 /// The candidate of that name, of the API that the cluster serves.
 async fn candidate_object(
     cluster: &Cluster,
-    args: &WordArgs,
+    args: &OverrideArgs,
     name: &str,
 ) -> anyhow::Result<AnnotatedObject> {
     let api = cluster.candidate_api().await?;
@@ -238,7 +237,7 @@ async fn candidate_object(
         CandidateApi::Elector => "leasecandidates.elector.dev",
         _ => "leasecandidates.coordination.k8s.io",
     };
-    AnnotatedObject::new(api.api_version(), resource, (args.namespace(cluster), name))
+    AnnotatedObject::new(api.api_version(), resource, args.namespace(cluster), name)
 }
 
 /// The end of a time that begins now by the server's clock, or by that of this machine where the server does not tell.

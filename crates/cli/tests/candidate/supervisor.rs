@@ -1,11 +1,5 @@
 //! The hidden sub-commands between `elector candidate` and its command, and above it as process 1.
 
-#![cfg(target_os = "linux")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
-
 use std::fs;
 use std::io::{PipeWriter, Write as _, pipe};
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,6 +12,8 @@ use elector_testing::wait_until;
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+
+use crate::{PATIENCE, runs, state};
 
 /// A supervisor and the pipe to it.
 struct SupervisedScript {
@@ -37,7 +33,7 @@ const STUBBORN: &str =
 const DAEMON: &str = "(setsid sh -c 'trap \"\" TERM HUP; echo $$ > daemon; sleep 300 & wait' &)";
 
 fn elector(arguments: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_elector"));
+    let mut command = crate::elector();
     command.args(arguments).current_dir(folder);
     command
 }
@@ -57,19 +53,6 @@ fn written(file: &Path) -> Pid {
         let id = text.strip_suffix('\n')?.parse().unwrap();
         Pid::from_raw(id)
     })
-}
-
-/// The state of a process and its parent, `None` where there is no such process.
-fn state(process: Pid) -> Option<(char, u32)> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, after) = stat.rsplit_once(") ")?;
-    let mut fields = after.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.next()?.parse().ok()?))
-}
-
-fn runs(process: Pid) -> bool {
-    state(process).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
 }
 
 /// The end of a process, without any more being done to it.
@@ -161,15 +144,6 @@ fn the_exit_code_is_that_of_the_command() {
 }
 
 #[test]
-fn a_command_that_obeys_is_not_killed() {
-    let script = "trap 'exit 3' TERM; echo $$ > command; while :; do sleep 0.05; done";
-    let mut supervised = SupervisedScript::start(script);
-    supervised.pid("command");
-    supervised.order_to_terminate();
-    assert_eq!(supervised.code(), 3);
-}
-
-#[test]
 fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() {
     let script =
         format!("(trap '' TERM; echo x > ready; exec sleep 300) & echo $! > child; {STUBBORN}");
@@ -185,14 +159,16 @@ fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() 
     assert!(!runs(child) && !runs(command));
 }
 
-/// The process that holds the lease may be stopped: then no order comes, and the command is to end all the same.
+/// By an order, or at the deadline: the process that holds the lease may be stopped, and then no order comes.
 #[test]
-fn without_a_renewal_the_command_is_told_to_stop_at_the_deadline() {
-    let script = "trap 'exit 3' TERM; echo $$ > command; while :; do sleep 0.05; done";
-    let mut supervised = SupervisedScript::start(script);
-    supervised.pid("command");
-    supervised.order(&limits(Duration::ZERO, HOUR));
-    assert_eq!(supervised.code(), 3);
+fn a_command_that_obeys_is_not_killed() {
+    for order in ["\"terminate\"".to_owned(), limits(Duration::ZERO, HOUR)] {
+        let script = "trap 'exit 3' TERM; echo $$ > command; while :; do sleep 0.05; done";
+        let mut supervised = SupervisedScript::start(script);
+        supervised.pid("command");
+        supervised.order(&order);
+        assert_eq!(supervised.code(), 3);
+    }
 }
 
 #[test]
@@ -264,31 +240,6 @@ fn a_daemon_does_not_outlive_the_command_that_started_it() {
     assert!(!runs(supervised.pid("daemon")));
 }
 
-#[test]
-fn a_daemon_does_not_outlive_the_kill() {
-    let mut supervised = SupervisedScript::start(&format!("trap '' TERM; {DAEMON}; sleep 300"));
-    let daemon = supervised.pid("daemon");
-    let parent = supervised.process.id();
-    wait_until("the daemon is adopted", || {
-        state(daemon).filter(|(_, adopted)| *adopted == parent)
-    });
-    supervised.order_to_kill();
-    assert_eq!(supervised.code(), 137);
-    assert!(!runs(daemon));
-}
-
-#[test]
-fn many_orphans_are_reaped_while_the_command_runs() {
-    let orphans = "for i in 1 2 3 4 5 6 7 8; do (sh -c 'echo $$ > orphan-$0' $i &); done";
-    let supervised = SupervisedScript::start(&format!("{orphans}; sleep 300"));
-    for orphan in 1..=8 {
-        let orphan = supervised.pid(&format!("orphan-{orphan}"));
-        wait_until("the orphan is reaped", || {
-            state(orphan).is_none().then_some(())
-        });
-    }
-}
-
 /// Signals to all processes of a service are answered by the candidate, which gives the orders.
 #[test]
 fn a_signal_to_the_supervisor_itself_ends_nothing() {
@@ -332,4 +283,15 @@ fn process_1_passes_signals_on_and_reaps_what_others_leave_behind() {
     let id = Pid::from_raw(i32::try_from(init.id()).unwrap()).unwrap();
     kill_process(id, Signal::TERM).unwrap();
     assert_eq!(end(&mut init).code(), Some(5));
+}
+
+#[test]
+fn nothing_is_run_for_a_parent_that_has_died_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let orphan = ["exec-with-parent", "1", "--", "echo", "ran"];
+    let output = elector(&orphan, folder.path()).output().unwrap();
+    assert_eq!(
+        (output.status.code(), &*output.stdout),
+        (Some(126), &b""[..])
+    );
 }
