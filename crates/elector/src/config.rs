@@ -183,7 +183,7 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn is_dns_label(text: &str) -> bool {
+fn is_dns_label(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
     (1..=63).contains(&bytes.len())

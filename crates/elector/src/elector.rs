@@ -13,12 +13,13 @@ use tracing::{info, warn};
 
 use crate::active_belief::ActiveBelief;
 use crate::config::{Config, ConfigError};
+use crate::elector_context::ElectorContext;
 use crate::elector_lock::ElectorLock;
-use crate::event::{ElectorObserver, Event};
+use crate::event::Event;
 use crate::event_recorder::EventRecorder;
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::session::{ElectorSession, SessionEnd, SessionMonitor, StepFn};
+use crate::session::{ElectorSession, SessionEnd, SessionMonitor};
 
 /// Elects leaders for the leases that candidates name.
 ///
@@ -40,16 +41,6 @@ pub struct Elector {
     context: ElectorContext,
     health: Option<Health>,
     metrics: Option<Metrics>,
-}
-
-/// All that one elector is given, for its sessions and its locks.
-pub(crate) struct ElectorContext {
-    pub(crate) config: Config,
-    pub(crate) cluster: Cluster,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) seed: u64,
-    pub(crate) step: StepFn,
-    pub(crate) observer: ElectorObserver,
 }
 
 /// The period of requests for a better API of LeaseCandidates, if one may exist.
@@ -237,7 +228,7 @@ impl Elector {
     }
 
     #[cfg(test)]
-    pub(crate) fn with_step(mut self, step: StepFn) -> Self {
+    pub(crate) fn with_step(mut self, step: crate::session::StepFn) -> Self {
         self.context.step = step;
         self
     }

@@ -19,7 +19,7 @@ use elector_runtime::{Cause, Clock, FailureLog, LeasePath, RequestError, WriteCo
 use tracing::info;
 
 use crate::active_belief::ActiveBelief;
-use crate::elector::ElectorContext;
+use crate::elector_context::ElectorContext;
 use crate::event::{ElectorObserver, Event};
 use crate::leader_election::LeaderElection;
 use crate::lock_driver::{Consequence, LockDriver, LockInput, LockLog};

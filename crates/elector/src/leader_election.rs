@@ -6,7 +6,6 @@ use elector_api::names::dns_subdomain;
 use elector_protocol::{CandidateTiming, Identity, LeaseKey, TimingError};
 
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
-use crate::config::is_dns_label;
 
 /// Leader election among electors. Safety does not need it (R17): it saves the conflicts of electors that decide at the
 /// same time, and makes one of them the author of all writes.
@@ -90,7 +89,9 @@ impl LeaderElection {
         }
         self.timing().validate()?;
         let (namespace, name) = (&self.lease.namespace, &self.lease.name);
-        if !is_dns_label(namespace) {
+        let label =
+            |text: &str| text.len() <= 63 && !text.contains('.') && dns_subdomain(text).is_empty();
+        if !label(namespace) {
             return Err(LeaderElectionError::Namespace(namespace.to_string()));
         }
         if !dns_subdomain(name).is_empty() {

@@ -32,6 +32,7 @@ mod active_belief;
 mod builtin;
 mod config;
 mod elector;
+mod elector_context;
 mod elector_lock;
 mod event;
 mod event_recorder;

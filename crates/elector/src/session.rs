@@ -46,7 +46,7 @@ use self::write_budget::WriteBudget;
 use crate::active_belief::ActiveBelief;
 use crate::builtin::Authority;
 use crate::config::Scope;
-use crate::elector::ElectorContext;
+use crate::elector_context::ElectorContext;
 use crate::elector_lock::{ElectorLock, sleep_until_holder};
 use crate::event::{ElectorObserver, Event};
 use crate::event_recorder::EventRecorder;

@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 use crate::active_belief::ActiveBelief;
 use crate::builtin::{Authority, BuiltinLock, LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{BuiltinController, Config};
-use crate::elector::ElectorContext;
+use crate::elector_context::ElectorContext;
 use crate::lock_driver::{Consequence, LockDriver, LockInput, LockLog};
 use crate::view::Restored;
 

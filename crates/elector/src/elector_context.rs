@@ -1,0 +1,20 @@
+//! All that an elector is given once, for its sessions and its locks.
+
+use std::sync::Arc;
+
+use elector_runtime::{Clock, Cluster};
+
+use crate::config::Config;
+use crate::event::ElectorObserver;
+use crate::session::StepFn;
+
+/// The configuration of one elector and the world that it lives in.
+pub(crate) struct ElectorContext {
+    pub(crate) config: Config,
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Spreads the retries of many electors, and names this one.
+    pub(crate) seed: u64,
+    pub(crate) step: StepFn,
+    pub(crate) observer: ElectorObserver,
+}
