@@ -59,7 +59,7 @@ pub(crate) struct ClusterState {
     candidates: &'static str,
     /// Which requests go to which other server.
     rerouted: Option<(&'static str, EmbeddedCluster)>,
-    /// What happens just before a request arrives; it happens again until it returns true.
+    /// Called just before a request arrives, until it returns true.
     before_requests: Option<RequestHook>,
     pub(crate) log: RequestLog,
 }
@@ -321,6 +321,55 @@ impl EmbeddedCluster {
         self.state().before_requests.is_some()
     }
 
+    /// Every request.
+    #[must_use]
+    pub fn requests(&self) -> Vec<SentRequest> {
+        self.state().log.requests.clone()
+    }
+
+    /// The requests whose method, path and query contain each of these.
+    #[must_use]
+    pub fn requests_with(&self, parts: &[&str]) -> Vec<SentRequest> {
+        let mut requests = self.requests();
+        requests.retain(|request| parts.iter().all(|part| request.what.contains(part)));
+        requests
+    }
+
+    /// Those that were sent since then.
+    #[must_use]
+    pub fn requests_since(&self, then: Instant, parts: &[&str]) -> Vec<SentRequest> {
+        let mut requests = self.requests_with(parts);
+        requests.retain(|request| request.at >= then);
+        requests
+    }
+
+    /// The requests of that program.
+    #[must_use]
+    pub fn requests_of(&self, program: &str) -> Vec<SentRequest> {
+        let mut requests = self.requests();
+        requests.retain(|request| *request.client == *program);
+        requests
+    }
+
+    /// The number of requests of this method whose path has that end.
+    #[must_use]
+    pub fn count_requests(&self, method: &str, end: &str) -> usize {
+        let requests = self.requests_with(&[method]).into_iter();
+        let like = |it: &SentRequest| it.what.starts_with(method) && it.path().ends_with(end);
+        requests.filter(like).count()
+    }
+
+    /// Every write that was carried out and confirmed: `POST leases/ns/l`.
+    #[must_use]
+    pub fn writes(&self) -> Vec<String> {
+        self.state().log.writes.clone()
+    }
+
+    /// Forgets the requests and writes so far.
+    pub fn forget_requests(&self) {
+        self.state().log = RequestLog::default();
+    }
+
     /// Waits until the store satisfies a condition; virtual time runs on meanwhile.
     ///
     /// # Panics
@@ -386,5 +435,54 @@ impl fmt::Debug for EmbeddedCluster {
         f.debug_tuple("EmbeddedCluster")
             .field(self.server())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_api::Lease;
+    use elector_apiserver::{Fault, RequestVerb};
+    use elector_protocol::LeaseKey;
+    use kube::api::{Api, PostParams};
+
+    use super::*;
+    use crate::time::millis;
+
+    fn leases(cluster: &EmbeddedCluster) -> Api<Lease> {
+        Api::namespaced_with(cluster.cluster().client().clone(), "ns", &())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_and_confirmed_writes_are_recorded() {
+        let cluster = EmbeddedCluster::new();
+        let (start, leases) = (cluster.now(), leases(&cluster));
+        let lease = |name: &str| Lease::named(&LeaseKey::new("ns", name));
+        let parameters = PostParams::default();
+        leases.create(&parameters, &lease("l")).await.unwrap();
+        assert!(cluster.now().since(start) >= REQUEST_LATENCY);
+        assert_eq!(cluster.writes(), ["POST leases/ns/l"]);
+        assert_eq!(cluster.requests_since(start, &["POST", "/leases"]).len(), 1);
+        cluster.inject(Rule::new(Fault::HangAfter).verb(RequestVerb::Create));
+        let other = lease("other");
+        let hangs = leases.create(&parameters, &other);
+        assert!(tokio::time::timeout(millis(100), hangs).await.is_err());
+        assert!(cluster.lease("ns", "other").object().is_some());
+        assert_eq!(cluster.writes(), ["POST leases/ns/l"], "not confirmed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_act_before_a_put_comes_first() {
+        let cluster = EmbeddedCluster::new();
+        cluster.renew("ns", "l", "plain");
+        let stored = cluster.lease("ns", "l").object().unwrap();
+        cluster.before_next_put(LEASES, |cluster| cluster.renew("ns", "l", "other"));
+        let parameters = PostParams::default();
+        let outcome = leases(&cluster).replace("l", &parameters, &stored).await;
+        let Err(kube::Error::Api(status)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(status.code, 409);
+        assert!(!cluster.awaits_put());
+        assert_eq!(cluster.holder("ns", "l").as_deref(), Some("other"));
     }
 }

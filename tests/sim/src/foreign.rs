@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_protocol::{Identity, LeaseKey, LeaseRecord, Term, Timestamp};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, Term};
 use elector_runtime::Clock as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use tokio::time::{Instant, sleep};
@@ -14,7 +14,7 @@ use crate::history::Role;
 use crate::names::{NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::simulation::Simulation;
-use crate::tamper::edit;
+use crate::tamper::{edit, useless_candidate};
 
 /// A client that comes and goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,21 +104,6 @@ async fn write(leases: &Api<Lease>, lease: &Lease) {
         Some(_) => leases.replace(&lease.key().name, &params, lease).await,
         None => leases.create(&params, lease).await,
     };
-}
-
-/// A candidate of the best version, which a client registers that does nothing of what candidates do.
-pub(crate) fn useless_candidate(
-    api: CandidateApi,
-    key: &LeaseKey,
-    name: &str,
-    renewed: Option<Timestamp>,
-) -> LeaseCandidate {
-    let identity = Identity::new(name).expect("a name that is not empty");
-    let mut object = LeaseCandidate::named(api, key, &identity);
-    object.spec.binary_version = "0.0.1".to_owned();
-    object.spec.emulation_version = "0.0.1".to_owned();
-    object.spec.renew_time = renewed;
-    object.with_strategy("OldestEmulationVersion")
 }
 
 // === impl ForeignProcess ===

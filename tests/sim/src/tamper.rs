@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_protocol::{LeaseKey, Timestamp};
+use elector_protocol::{Identity, LeaseKey, Timestamp};
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::{Client, Resource};
 use serde::Serialize;
@@ -12,7 +12,6 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::clock::{SimClock, TRUE_RATE};
-use crate::foreign::useless_candidate;
 use crate::history::{Author, Role};
 use crate::names::{EPOCH, FOREIGN, NAMESPACE, SYSTEM};
 use crate::plan::{CandidateTampering, LeaseTampering, ProcessIndex};
@@ -189,7 +188,7 @@ impl Simulation {
         self.create(&leases, &foreign).await;
     }
 
-    async fn create<T: Object>(&self, api: &Api<T>, object: &T) {
+    async fn create<T: ApiObject>(&self, api: &Api<T>, object: &T) {
         if let Err(error) = api.create(&PostParams::default(), object).await {
             let name = object.meta().name.clone().unwrap_or_default();
             let log = self.context.log();
@@ -246,13 +245,28 @@ impl Simulation {
     }
 }
 
-/// What is stored.
-pub(crate) trait Object: Resource + Clone + Debug + DeserializeOwned + Serialize {}
+/// A candidate of the best version, which a client registers that does nothing of what candidates do.
+pub(crate) fn useless_candidate(
+    api: CandidateApi,
+    key: &LeaseKey,
+    name: &str,
+    renewed: Option<Timestamp>,
+) -> LeaseCandidate {
+    let identity = Identity::new(name).expect("a name that is not empty");
+    let mut object = LeaseCandidate::named(api, key, &identity);
+    object.spec.binary_version = "0.0.1".to_owned();
+    object.spec.emulation_version = "0.0.1".to_owned();
+    object.spec.renew_time = renewed;
+    object.with_strategy("OldestEmulationVersion")
+}
 
-impl<T: Resource + Clone + Debug + DeserializeOwned + Serialize> Object for T {}
+/// An object of the API.
+pub(crate) trait ApiObject: Resource + Clone + Debug + DeserializeOwned + Serialize {}
+
+impl<T: Resource + Clone + Debug + DeserializeOwned + Serialize> ApiObject for T {}
 
 /// Deletes an object, if it is there.
-async fn delete<T: Object>(api: &Api<T>, name: &str) {
+async fn delete<T: ApiObject>(api: &Api<T>, name: &str) {
     if let Ok(Some(_)) = api.get_opt(name).await {
         // It may be gone.
         let _ = api.delete(name, &DeleteParams::default()).await;
@@ -261,7 +275,11 @@ async fn delete<T: Object>(api: &Api<T>, name: &str) {
 
 /// Changes an object that is there, unless `change` finds nothing to change. A conflict leaves it as another client wrote
 /// it.
-pub(crate) async fn edit<T: Object>(api: &Api<T>, name: &str, change: impl FnOnce(&mut T) -> bool) {
+pub(crate) async fn edit<T: ApiObject>(
+    api: &Api<T>,
+    name: &str,
+    change: impl FnOnce(&mut T) -> bool,
+) {
     if let Ok(Some(mut object)) = api.get_opt(name).await
         && change(&mut object)
     {

@@ -118,21 +118,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_there_while_it_is_of_use() {
-        let file = KubeconfigFile::write(None, "http://127.0.0.1:1").unwrap();
-        let path = file.path().to_owned();
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.contains("    server: http://127.0.0.1:1\n"), "{text}");
-        file.remove().unwrap();
-        assert!(!path.parent().unwrap().exists());
-
-        let file = KubeconfigFile::write(None, "http://127.0.0.1:1").unwrap();
-        let path = file.path().to_owned();
-        drop(file);
-        assert!(!path.parent().unwrap().exists());
-    }
-
-    #[test]
     fn what_came_from_elsewhere_is_neither_overwritten_nor_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");

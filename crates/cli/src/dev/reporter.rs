@@ -189,8 +189,6 @@ impl<W: Write> Reporter<W> {
                 self.registered.insert(name);
                 Ok(())
             }
-            // Its work never fails.
-            Event::WorkFailed { .. } => Ok(()),
             Event::Acquired { free, .. } => self.narration.say(
                 at,
                 format_args!(

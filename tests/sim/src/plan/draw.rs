@@ -238,11 +238,11 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
     let common = timing(random);
     let mixed = random.percent(20);
     let electors = random.index(3) + 1;
-    let mut elector = |_| {
+    let elector = |_| {
         let rate = draw_rate(random.bits());
         draw_host(random, rate)
     };
-    let electors: Vec<_> = (0..electors).map(&mut elector).collect();
+    let electors: Vec<_> = (0..electors).map(elector).collect();
     // Beyond the bound it is the electors whose clocks are too fast, or that of one candidate of each lease.
     let acquired = random.percent(50);
     let unserved = reach == ClockBound::Within && random.percent(8);
