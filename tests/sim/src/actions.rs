@@ -71,44 +71,28 @@ impl Simulation {
     }
 
     async fn end(&mut self, kind: FaultKind) {
-        if let FaultKind::Twin(who, _) = kind {
-            let name = twin_name(who);
-            if let Some(index) = self.twins.iter().position(|client| client.name == name) {
-                self.twins.remove(index).crash().await;
-            }
-            return;
-        }
-        if let FaultKind::Say(lease, word, _) = kind {
-            self.unsay(lease, word).await;
-            return;
-        }
-        if let FaultKind::ElectorsAway(_) = kind {
-            self.electors_away = self.electors_away.saturating_sub(1);
-            let back = self.electors_away == 0;
-            for elector in self.electors().iter_mut().filter(|_| back) {
-                elector.restart_if_ended(RestartName::New).await;
-            }
-            return;
-        }
-        let away = kind.who().is_some_and(|who| self.is_away(who));
-        let Some(process) = kind.who().and_then(|who| self.processes.get_mut(who.0)) else {
-            return;
-        };
         match kind {
-            FaultKind::Crash(..) | FaultKind::ShutDown(..) if away => {}
-            FaultKind::Crash(_, _, name) => process.restart_if_ended(name).await,
-            FaultKind::ShutDown(..) => process.restart_if_ended(RestartName::New).await,
-            FaultKind::Partition(..) => process.switches.partition(false),
-            FaultKind::Pause(..) => process.pauses.resume(),
-            FaultKind::Slow(..) => process.slow(0),
-            FaultKind::Freeze(..) => process.switches.freeze_watches(false),
-            FaultKind::OldCache(..) => process.switches.hold_cache(None),
-            FaultKind::StopClock(..) => process.clock.stop(false),
-            FaultKind::Forbid(..) => {
-                process.switches.clear();
-                process.slow(0);
+            FaultKind::Twin(who, _) => {
+                let name = twin_name(who);
+                if let Some(index) = self.twins.iter().position(|client| client.name == name) {
+                    self.twins.remove(index).crash().await;
+                }
             }
-            _ => {}
+            FaultKind::Say(lease, word, _) => self.unsay(lease, word).await,
+            FaultKind::ElectorsAway(_) => {
+                self.electors_away = self.electors_away.saturating_sub(1);
+                let back = self.electors_away == 0;
+                for elector in self.electors().iter_mut().filter(|_| back) {
+                    elector.restart_if_ended(RestartName::New).await;
+                }
+            }
+            kind => {
+                let Some(who) = kind.who() else { return };
+                let away = self.is_away(who);
+                if let Some(process) = self.processes.get_mut(who.0) {
+                    end(process, away, kind).await;
+                }
+            }
         }
     }
 
@@ -165,38 +149,56 @@ async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKi
             switches.hold_cache(Some(server.revision().saturating_sub(back)));
             switches.close_watches();
         }
-        FaultKind::Refuse(_, requests, status, applied, times) => {
-            let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let fault = match applied {
-                Applied::Yes => Fault::RefuseAfter(code),
-                Applied::No => Fault::Refuse(code),
-            };
-            switches.inject(rule(fault, requests).times(times));
-        }
-        FaultKind::Lose(_, requests, applied, times) => {
-            let fault = match applied {
-                Applied::Yes => Fault::DropAfter,
-                Applied::No => Fault::DropBefore,
-            };
-            switches.inject(rule(fault, requests).times(times));
-        }
-        FaultKind::Delay(_, requests, by, times) => {
-            switches.inject(rule(Fault::Late(by), requests).times(times));
-        }
-        FaultKind::Repeat(_, requests, after, times) => {
-            switches.inject(rule(Fault::Repeat(after), requests).times(times));
-        }
-        FaultKind::Forbid(..) => {
-            let forbidden = Fault::Refuse(StatusCode::FORBIDDEN);
-            switches.inject(rule(forbidden, Requests::Writes).times(u32::MAX));
-        }
         FaultKind::StepClock(_, millis) => process.clock.step(millis * 1000),
         FaultKind::StopClock(..) => process.clock.stop(true),
+        kind => {
+            if let Some(rule) = rule(&kind) {
+                switches.inject(rule);
+            }
+        }
+    }
+}
+
+async fn end(process: &mut SimulatedProcess, away: bool, kind: FaultKind) {
+    let switches = &process.switches;
+    match kind {
+        FaultKind::Crash(..) | FaultKind::ShutDown(..) if away => {}
+        FaultKind::Crash(_, _, name) => process.restart_if_ended(name).await,
+        FaultKind::ShutDown(..) => process.restart_if_ended(RestartName::New).await,
+        FaultKind::Partition(..) => switches.partition(false),
+        FaultKind::Pause(..) => process.pauses.resume(),
+        FaultKind::Slow(..) => process.slow(0),
+        FaultKind::Freeze(..) => switches.freeze_watches(false),
+        FaultKind::OldCache(..) => switches.hold_cache(None),
+        FaultKind::StopClock(..) => process.clock.stop(false),
+        FaultKind::Forbid(..) => {
+            switches.clear();
+            process.slow(0);
+        }
         _ => {}
     }
 }
 
-fn rule(fault: Fault, requests: Requests) -> Rule {
+/// The rule of a fault that befalls so many requests.
+fn rule(kind: &FaultKind) -> Option<Rule> {
+    let code = |status| StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let (fault, requests, times) = match *kind {
+        FaultKind::Refuse(_, requests, status, applied, times) => match applied {
+            Applied::Yes => (Fault::RefuseAfter(code(status)), requests, times),
+            Applied::No => (Fault::Refuse(code(status)), requests, times),
+        },
+        FaultKind::Lose(_, requests, applied, times) => match applied {
+            Applied::Yes => (Fault::DropAfter, requests, times),
+            Applied::No => (Fault::DropBefore, requests, times),
+        },
+        FaultKind::Delay(_, requests, by, times) => (Fault::Late(by), requests, times),
+        FaultKind::Repeat(_, requests, after, times) => (Fault::Repeat(after), requests, times),
+        FaultKind::Forbid(..) => {
+            let forbidden = Fault::Refuse(StatusCode::FORBIDDEN);
+            (forbidden, Requests::Writes, u32::MAX)
+        }
+        _ => return None,
+    };
     let verbs: &[RequestVerb] = match requests {
         Requests::All => &[],
         Requests::Reads => &[RequestVerb::Get, RequestVerb::List, RequestVerb::Watch],
@@ -208,7 +210,6 @@ fn rule(fault: Fault, requests: Requests) -> Rule {
         Requests::Updates => &[RequestVerb::Update],
         Requests::Creates => &[RequestVerb::Create],
     };
-    verbs
-        .iter()
-        .fold(Rule::new(fault), |rule, verb| rule.verb(*verb))
+    let rule = Rule::new(fault).times(times);
+    Some(verbs.iter().fold(rule, |rule, verb| rule.verb(*verb)))
 }

@@ -6,16 +6,15 @@ use std::time::Duration;
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, Term};
 use elector_runtime::Clock as _;
-use kube::Client;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use tokio::time::{Instant, sleep};
 
 use crate::clock::SimClock;
 use crate::history::Role;
-use crate::idle_candidate::IdleCandidate;
 use crate::names::{NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::simulation::Simulation;
+use crate::tamper::{edit, useless_candidate};
 
 /// A client that comes and goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,31 +27,26 @@ pub(crate) enum ForeignClient {
     Idle(Duration),
 }
 
-/// A client as client-go's leader election is one, in a few lines: it takes a lease that is free or has not changed for
-/// its duration, renews it, and lets it go.
-struct PlainClient {
-    leases: Api<Lease>,
-    key: LeaseKey,
-    identity: Identity,
-    clock: SimClock,
-    /// The record that was seen last, and since when.
-    seen: Option<(LeaseRecord, Instant)>,
-}
-
-/// An elector as it is built into Kubernetes, as far as it can do harm: it measures by the time of day, grants a
-/// missing lease at once, and counts no terms.
-struct BuiltinElector {
+/// A client that follows other rules, and its ways to the objects of one lease.
+struct ForeignProcess {
     leases: Api<Lease>,
     candidates: Api<LeaseCandidate>,
+    api: CandidateApi,
     key: LeaseKey,
     clock: SimClock,
 }
 
-/// The lease duration that both of them write.
+/// The lease duration that plain clients write.
 const DURATION: i32 = 15;
 
 /// The interval at which client-go looks, and the built-in elector.
 const PERIOD: Duration = Duration::from_secs(2);
+
+/// The interval at which an idle candidate looks for pings.
+const PING_PERIOD: Duration = Duration::from_millis(500);
+
+/// The time before its end at which an idle candidate deletes its object.
+const IDLE_END: Duration = Duration::from_secs(2);
 
 // === impl Simulation ===
 
@@ -81,135 +75,104 @@ impl Simulation {
             answer: Duration::from_millis(2),
             watch: Duration::from_millis(2),
         });
-        let (client, clock) = (transport.client(), transport.clock.clone());
-        let key = LeaseKey::new(NAMESPACE, lease_name(lease));
-        let api = self.candidate_api();
+        let (client, api) = (transport.client(), self.candidate_api());
+        let process = ForeignProcess {
+            leases: Api::default_namespaced_with(client.clone(), &()),
+            candidates: Api::default_namespaced_with(client, &api),
+            api,
+            key: LeaseKey::new(NAMESPACE, lease_name(lease)),
+            clock: transport.clock,
+        };
         match which {
             ForeignClient::Plain => {
-                let Some(identity) = Identity::new(name) else {
-                    return;
-                };
-                let plain = PlainClient {
-                    leases: leases(&client),
-                    key,
-                    identity,
-                    clock,
-                    seen: None,
-                };
-                self.foreign_clients.spawn(plain.run(lasts));
+                let identity = Identity::new(name).expect("a name that is not empty");
+                self.foreign_clients
+                    .spawn(process.run_plain(identity, lasts))
             }
-            ForeignClient::Builtin => {
-                let builtin = BuiltinElector {
-                    leases: leases(&client),
-                    candidates: candidates(&client, api),
-                    key,
-                    clock,
-                };
-                self.foreign_clients.spawn(builtin.run(lasts));
-            }
+            ForeignClient::Builtin => self.foreign_clients.spawn(process.run_builtin(lasts)),
             ForeignClient::Idle(keeps) => {
-                let idle = IdleCandidate {
-                    candidates: candidates(&client, api),
-                    api,
-                    key,
-                    clock,
-                    keeps,
-                };
-                self.foreign_clients.spawn(idle.run(lasts));
+                self.foreign_clients.spawn(process.run_idle(keeps, lasts))
             }
-        }
+        };
     }
 }
 
-fn leases(client: &Client) -> Api<Lease> {
-    Api::default_namespaced_with(client.clone(), &())
+/// Creates a Lease, or replaces the one that was found. A conflict is found out at the next turn.
+async fn write(leases: &Api<Lease>, lease: &Lease) {
+    let params = PostParams::default();
+    let _ = match lease.metadata.resource_version {
+        Some(_) => leases.replace(&lease.key().name, &params, lease).await,
+        None => leases.create(&params, lease).await,
+    };
 }
 
-fn candidates(client: &Client, api: CandidateApi) -> Api<LeaseCandidate> {
-    Api::default_namespaced_with(client.clone(), &api)
-}
+// === impl ForeignProcess ===
 
-// === impl PlainClient ===
-
-impl PlainClient {
-    async fn run(mut self, lasts: Duration) {
+impl ForeignProcess {
+    /// A client as client-go's leader election is one, in a few lines: it takes a lease that is free or has not changed for
+    /// its duration, renews it, and lets it go.
+    async fn run_plain(self, identity: Identity, lasts: Duration) {
         let end = Instant::now() + lasts;
+        let mut seen = None;
         while Instant::now() < end {
-            self.step().await;
+            self.step_plain(&identity, &mut seen).await;
             sleep(PERIOD).await;
         }
         // As ReleaseOnCancel has it: the annotations stay.
-        if let Ok(Some(mut lease)) = self.leases.get_opt(&self.key.name).await
-            && lease.spec.holder_identity.as_deref() == Some(self.identity.as_str())
-        {
-            lease.spec.holder_identity = Some(String::new());
-            lease.spec.lease_duration_seconds = Some(1);
-            lease.spec.renew_time = Some(self.clock.wall());
-            self.write(&lease).await;
-        }
+        edit(&self.leases, &self.key.name, |lease| {
+            let spec = &mut lease.spec;
+            let mine = spec.holder_identity.as_deref() == Some(identity.as_str());
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+            spec.renew_time = Some(self.clock.wall());
+            mine
+        })
+        .await;
     }
 
-    async fn step(&mut self) {
+    /// `seen` is the record that was seen last, and since when.
+    async fn step_plain(&self, identity: &Identity, seen: &mut Option<(LeaseRecord, Instant)>) {
         let Ok(found) = self.leases.get_opt(&self.key.name).await else {
             return;
         };
         let now = self.clock.wall();
-        let Some(mut lease) = found else {
-            let mut lease = Lease::named(&self.key);
-            lease.spec.holder_identity = Some(self.identity.to_string());
-            lease.spec.lease_duration_seconds = Some(DURATION);
-            lease.spec.acquire_time = Some(now);
-            lease.spec.renew_time = Some(now);
-            lease.spec.lease_transitions = Some(0);
-            // Another client may have come first.
-            let _ = self.leases.create(&PostParams::default(), &lease).await;
-            return;
-        };
+        let is_new = found.is_none();
+        let mut lease = found.unwrap_or_else(|| Lease::named(&self.key));
         let Ok(record) = lease.record() else {
             return;
         };
-        if !matches!(&self.seen, Some((seen, _)) if seen.same_record(&record)) {
-            self.seen = Some((record.clone(), Instant::now()));
-        }
-        let since = self.seen.as_ref().map(|(_, since)| *since);
-        let age = since.map_or(Duration::ZERO, |since| since.elapsed());
-        let mine = record.holder.as_ref() == Some(&self.identity);
-        let over = self.clock.local(age) >= record.duration().unwrap_or(Duration::ZERO);
+        let since = match seen {
+            Some((last, since)) if last.same_record(&record) => *since,
+            _ => seen.insert((record.clone(), Instant::now())).1,
+        };
+        let mine = record.holder.as_ref() == Some(identity);
+        let over = self.clock.local(since.elapsed()) >= record.duration().unwrap_or(Duration::ZERO);
         if !mine && record.holder.is_some() && !over {
             return;
         }
         if !mine {
             let Term(term) = record.term;
-            lease.spec.lease_transitions = Some(term.saturating_add(1));
+            let next = if is_new { 0 } else { term.saturating_add(1) };
+            lease.spec.lease_transitions = Some(next);
             lease.spec.acquire_time = Some(now);
         }
-        lease.spec.holder_identity = Some(self.identity.to_string());
+        lease.spec.holder_identity = Some(identity.to_string());
         lease.spec.lease_duration_seconds = Some(DURATION);
         lease.spec.renew_time = Some(now);
-        self.write(&lease).await;
+        write(&self.leases, &lease).await;
     }
 
-    async fn write(&self, lease: &Lease) {
-        // A conflict is found out at the next turn.
-        let _ = self
-            .leases
-            .replace(&self.key.name, &PostParams::default(), lease)
-            .await;
-    }
-}
-
-// === impl BuiltinElector ===
-
-impl BuiltinElector {
-    async fn run(self, lasts: Duration) {
+    /// An elector as it is built into Kubernetes, as far as it can do harm: it measures by the time of day, grants a
+    /// missing lease at once, and counts no terms.
+    async fn run_builtin(self, lasts: Duration) {
         let end = Instant::now() + lasts;
         while Instant::now() < end {
-            self.step().await;
+            self.step_builtin().await;
             sleep(PERIOD).await;
         }
     }
 
-    async fn step(&self) {
+    async fn step_builtin(&self) {
         let Ok(list) = self.candidates.list(&ListParams::default()).await else {
             return;
         };
@@ -230,7 +193,7 @@ impl BuiltinElector {
             return;
         };
         let now = self.clock.wall();
-        let mut lease = found.clone().unwrap_or_else(|| Lease::named(&self.key));
+        let mut lease = found.unwrap_or_else(|| Lease::named(&self.key));
         let spec = &mut lease.spec;
         let holder = spec.holder_identity.clone().unwrap_or_default();
         let micros = i64::from(spec.lease_duration_seconds.unwrap_or(0)) * 1_000_000;
@@ -245,14 +208,43 @@ impl BuiltinElector {
         spec.renew_time = Some(now);
         spec.strategy = Some("OldestEmulationVersion".to_owned());
         spec.preferred_holder = None;
-        let name = &self.key.name;
-        // A conflict is found out at the next turn.
-        let _ = match found {
-            Some(_) => {
-                let params = PostParams::default();
-                self.leases.replace(name, &params, &lease).await
+        write(&self.leases, &lease).await;
+    }
+
+    /// A client that may only write LeaseCandidates: the best of all by its version, it answers every ping, accepts no
+    /// grant, and comes back under another name (R23), each of which it keeps for so long.
+    async fn run_idle(self, keeps: Duration, lasts: Duration) {
+        let end = Instant::now() + lasts.saturating_sub(IDLE_END);
+        let mut number = 0;
+        while Instant::now() < end {
+            number += 1;
+            let name = format!("idle-{}-{number}", self.key.name);
+            let until = end.min(Instant::now() + keeps);
+            let renewed = Some(self.clock.wall());
+            let object = useless_candidate(self.api, &self.key, &name, renewed);
+            // Where it is refused, it stays away until its next name.
+            let _ = self
+                .candidates
+                .create(&PostParams::default(), &object)
+                .await;
+            while Instant::now() < until {
+                sleep(PING_PERIOD).await;
+                self.answer(&name).await;
             }
-            None => self.leases.create(&PostParams::default(), &lease).await,
-        };
+            // It may be gone.
+            let _ = self
+                .candidates
+                .delete(&name, &DeleteParams::default())
+                .await;
+        }
+    }
+
+    async fn answer(&self, name: &str) {
+        edit(&self.candidates, name, |object| {
+            let (pinged, renewed) = (object.spec.ping_time, object.spec.renew_time);
+            object.spec.renew_time = pinged.max(Some(self.clock.wall()));
+            pinged > renewed
+        })
+        .await;
     }
 }

@@ -22,7 +22,6 @@ mod elector_belief;
 mod foreign;
 mod guards;
 mod history;
-mod idle_candidate;
 mod log;
 mod names;
 mod operator;
@@ -34,9 +33,7 @@ mod programs;
 mod random;
 mod recorder;
 mod recovery;
-mod regressions;
 mod schedule;
-mod shrink;
 mod simulation;
 mod statistics;
 mod tamper;
@@ -47,12 +44,10 @@ pub use clock::{SimClock, TRUE_RATE};
 pub use context::RuleViolation;
 pub use guards::LeadershipStats;
 pub use plan::{
-    Applied, CandidateTampering, ClockBound, ElectorLocks, FaultKind, KINDS, LeaseTampering,
+    Applied, CandidateTampering, ClockBound, ElectorLocks, FaultKind, LeaseTampering,
     PlannedCandidate, PlannedFault, PlannedMode, PlannedWord, ProcessHost, ProcessIndex, Requests,
     RestartName, RunPlan, Setup, WatchClose,
 };
 pub use random::Random;
-pub use regressions::regressions;
-pub use shrink::shrink;
 pub use simulation::{RunReport, simulate};
 pub use statistics::RunStatistics;

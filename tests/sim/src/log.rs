@@ -1,6 +1,7 @@
 //! The log of a run, line by line, and the hash that says whether two runs were the same.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ struct LogState {
     keep: bool,
     lines: Vec<String>,
     count: u64,
-    hash: u64,
+    hash: DefaultHasher,
 }
 
 // === impl RunLog ===
@@ -30,7 +31,7 @@ impl RunLog {
                 keep,
                 lines: Vec::new(),
                 count: 0,
-                hash: FNV_OFFSET,
+                hash: DefaultHasher::new(),
             }),
         }
     }
@@ -46,9 +47,7 @@ impl RunLog {
         let line = format!("{:>12.6} {who:<10} {what}", now.as_secs_f64());
         let mut state = self.state();
         state.count += 1;
-        state.hash = line.bytes().chain([b'\n']).fold(state.hash, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
-        });
+        line.hash(&mut state.hash);
         if state.keep {
             state.lines.push(line);
         }
@@ -62,7 +61,7 @@ impl RunLog {
     /// The number of lines, and the hash of all of them.
     pub(crate) fn digest(&self) -> (u64, u64) {
         let state = self.state();
-        (state.count, state.hash)
+        (state.count, state.hash.finish())
     }
 
     fn state(&self) -> MutexGuard<'_, LogState> {
@@ -70,7 +69,3 @@ impl RunLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// FNV-1a of 64 bits.
-const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;

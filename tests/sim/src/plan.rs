@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::draw::ClockBound;
 pub use self::fault::{
-    Applied, CandidateTampering, FaultKind, KINDS, LeaseTampering, PlannedFault, PlannedWord,
+    Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedFault, PlannedWord,
     ProcessIndex, Requests, RestartName, WatchClose,
 };
 use crate::names::{ELECTOR_LOCK, lease_name};
@@ -139,60 +139,27 @@ impl Setup {
 
 impl fmt::Display for RunPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let setup = &self.setup;
-        writeln!(
-            f,
-            "seed {}: {} lease(s), feature gate {}, candidates {}, all faults over at {:?}",
-            self.seed,
-            setup.leases,
-            if setup.feature_gate { "on" } else { "off" },
-            match (setup.unserved, setup.custom) {
-                (true, _) => "unknown",
-                (false, true) => "custom",
-                (false, false) => "native",
-            },
-            self.faults_end
-        )?;
-        if let Some((w, h)) = setup.locks.leader_election {
-            writeln!(
-                f,
-                "  the electors elect one of themselves: W {w} s, H {h} s"
-            )?;
+        let setup = Setup {
+            electors: Vec::new(),
+            candidates: Vec::new(),
+            ..self.setup.clone()
+        };
+        let (seed, end) = (self.seed, self.faults_end);
+        writeln!(f, "seed {seed}, all faults over at {end:?}\n  {setup:?}")?;
+        for (index, host) in self.setup.electors.iter().enumerate() {
+            writeln!(f, "  elector {index}: {host:?}")?;
         }
-        if setup.locks.builtin {
-            writeln!(f, "  the electors take the lock of the built-in controller")?;
+        for (candidate, index) in self
+            .setup
+            .candidates
+            .iter()
+            .zip(self.setup.electors.len()..)
+        {
+            writeln!(f, "  candidate {index}: {candidate:?}")?;
         }
-        for (index, host) in setup.electors.iter().enumerate() {
-            writeln!(f, "  elector {index}: {host}")?;
-        }
-        for (index, candidate) in setup.candidates.iter().enumerate() {
-            let index = setup.electors.len() + index;
-            let (emulation, binary) = candidate.version;
-            let (w, h) = candidate.timing;
-            writeln!(
-                f,
-                "  candidate {index}: lease {}, {:?}, 1.{emulation} of 1.{binary}, W {w} s, H {h} s, stops in {:?}, {}",
-                candidate.lease, candidate.mode, candidate.stop, candidate.host
-            )?;
-        }
-        for fault in &self.faults {
-            writeln!(f, "  {:>9.3} s  {:?}", fault.at.as_secs_f64(), fault.kind)?;
+        for PlannedFault { at, kind } in &self.faults {
+            writeln!(f, "  {at:>10.3?}  {kind:?}")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for ProcessHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rate,
-            offset,
-            latency,
-            start,
-        } = self;
-        write!(
-            f,
-            "clock {rate} ppm {offset:+} ms, latency {latency} ms, starts at {start:?}"
-        )
     }
 }

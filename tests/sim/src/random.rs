@@ -48,10 +48,14 @@ impl Random {
         self.bits() % 100 < chance
     }
 
-    /// One of several. `None` of none.
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
-        let count = u64::try_from(items.len()).ok().filter(|count| *count > 0)?;
-        items.get(usize::try_from(self.bits() % count).ok()?)
+    /// One of several.
+    pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.index(items.len())]
+    }
+
+    /// The first in `chance` of a hundred cases, else the other.
+    pub fn either<T>(&mut self, chance: u64, first: T, other: T) -> T {
+        if self.percent(chance) { first } else { other }
     }
 
     /// An index below `count`, zero where there is none.

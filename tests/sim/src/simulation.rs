@@ -89,28 +89,23 @@ impl Simulation {
             ..Config::default()
         });
         let setup = &plan.setup;
-        let electors = setup.electors.iter().enumerate().map(|(index, host)| {
-            let kind = ProcessKind::Elector(setup.locks);
-            (format!("e{index}"), kind, *host)
+        let processes = (0..setup.processes()).zip(1000..).map(|(index, stream)| {
+            let (name, kind, host) = match index.checked_sub(setup.electors.len()) {
+                None => {
+                    let kind = ProcessKind::Elector(setup.locks);
+                    (format!("e{index}"), kind, setup.electors[index])
+                }
+                Some(candidate) => {
+                    let candidate = setup.candidates[candidate];
+                    let kind = ProcessKind::Candidate(candidate, None);
+                    (format!("c{index}"), kind, candidate.host)
+                }
+            };
+            let seed = Random::stream(plan.seed, stream).bits();
+            let environment = (context.clone(), server.clone());
+            SimulatedProcess::new(name, kind, host, seed, longest, environment)
         });
-        let candidates = setup
-            .candidates
-            .iter()
-            .enumerate()
-            .map(|(index, candidate)| {
-                let index = setup.electors.len() + index;
-                let kind = ProcessKind::Candidate(*candidate, None);
-                (format!("c{index}"), kind, candidate.host)
-            });
-        let processes = electors
-            .chain(candidates)
-            .zip(0..)
-            .map(|((name, kind, host), index)| {
-                let seed = Random::stream(plan.seed, 1000 + index).bits();
-                let environment = (context.clone(), server.clone());
-                SimulatedProcess::new(name, kind, host, seed, longest, environment)
-            })
-            .collect();
+        let processes = processes.collect();
         Self {
             plan: plan.clone(),
             context,

@@ -1,10 +1,10 @@
 //! Many runs in numbers, as text and as a page.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::plan::{KINDS, RunPlan};
+use crate::guards::LeadershipStats;
+use crate::plan::RunPlan;
 use crate::simulation::RunReport;
 
 /// Many runs in numbers.
@@ -13,18 +13,10 @@ pub struct RunStatistics {
     seeds: u64,
     failed: u64,
     lasted: Duration,
-    elections: u64,
-    acquired: u64,
-    exempt: BTreeMap<&'static str, u64>,
-    faults: [u64; KINDS.len()],
-    hand_overs: Vec<Duration>,
-    fail_overs: Vec<Duration>,
-    unelected: Vec<Duration>,
-    elector_terms: u64,
-    elector_fail_overs: Vec<Duration>,
-    recoveries: Vec<Duration>,
-    best: Vec<Duration>,
-    violations: BTreeMap<&'static str, u64>,
+    /// That of all runs.
+    leadership: LeadershipStats,
+    faults: BTreeMap<String, u64>,
+    violations: BTreeMap<String, u64>,
 }
 
 // === impl RunStatistics ===
@@ -35,27 +27,33 @@ impl RunStatistics {
         self.seeds += 1;
         self.failed += u64::from(!report.violations.is_empty());
         self.lasted += report.lasted;
-        let leadership = &report.leadership;
-        self.elections += leadership.elections;
-        self.acquired += leadership.acquired;
-        for (why, count) in &leadership.exempt {
-            *self.exempt.entry(why).or_default() += count;
+        let (all, run) = (&mut self.leadership, &report.leadership);
+        all.elections += run.elections;
+        all.acquired += run.acquired;
+        all.elector_terms += run.elector_terms;
+        for (times, more) in [
+            (&mut all.hand_overs, &run.hand_overs),
+            (&mut all.fail_overs, &run.fail_overs),
+            (&mut all.unelected, &run.unelected),
+            (&mut all.recoveries, &run.recoveries),
+            (&mut all.best, &run.best),
+            (&mut all.elector_fail_overs, &run.elector_fail_overs),
+        ] {
+            times.extend(more);
+        }
+        for (why, count) in &run.exempt {
+            *all.exempt.entry(why).or_default() += count;
         }
         for fault in &plan.faults {
-            if let Some(count) = self.faults.get_mut(fault.kind.index()) {
-                *count += 1;
-            }
+            let text = format!("{:?}", fault.kind);
+            let kind = text.split('(').next().unwrap_or_default();
+            *self.faults.entry(kind.to_owned()).or_default() += 1;
         }
-        self.hand_overs.extend(&leadership.hand_overs);
-        self.fail_overs.extend(&leadership.fail_overs);
-        self.unelected.extend(&leadership.unelected);
-        self.elector_terms += leadership.elector_terms;
-        self.elector_fail_overs
-            .extend(&leadership.elector_fail_overs);
-        self.recoveries.extend(&leadership.recoveries);
-        self.best.extend(&leadership.best);
         for violation in &report.violations {
-            *self.violations.entry(violation.rule).or_default() += 1;
+            *self
+                .violations
+                .entry(violation.rule.to_owned())
+                .or_default() += 1;
         }
     }
 
@@ -74,47 +72,42 @@ impl RunStatistics {
     /// The table, as Markdown, which reads well in a terminal too.
     #[must_use]
     pub fn table(&self) -> String {
+        let of = &self.leadership;
         let mut text = String::new();
-        let mut row = |name: &str, value: String| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "| {name:<34} | {value:<46} |");
+        let mut row = |name: &str, value: &str| {
+            text.push_str(&format!("| {name:<34} | {value:<46} |\n"));
         };
-        row("what", "how much".to_owned());
-        row("---", "---".to_owned());
-        row("seeds", self.seeds.to_string());
-        row(
-            "virtual time",
-            format!("{:.1} h", self.lasted.as_secs_f64() / 3600.0),
-        );
-        row("terms", self.elections.to_string());
-        row("- acquired without a grant", self.acquired.to_string());
-        row("hand-overs", spread(&self.hand_overs));
-        row("fail-overs after a crash", spread(&self.fail_overs));
-        row("- without an elector", spread(&self.unelected));
-        row(
-            "first leader after the last fault",
-            spread(&self.recoveries),
-        );
-        row("best leader after that", spread(&self.best));
-        row("terms of an elector's lock", self.elector_terms.to_string());
-        row(
-            "fail-overs of the electors",
-            spread(&self.elector_fail_overs),
-        );
-        let exempt: u64 = self.exempt.values().sum();
-        row("two believers, exempt (S1)", exempt.to_string());
-        for (why, count) in &self.exempt {
-            row(&format!("- {why}"), count.to_string());
+        row("what", "how much");
+        row("---", "---");
+        let hours = format!("{:.1} h", self.lasted.as_secs_f64() / 3600.0);
+        for (name, value) in [
+            ("seeds", self.seeds.to_string()),
+            ("virtual time", hours),
+            ("terms", of.elections.to_string()),
+            ("- acquired without a grant", of.acquired.to_string()),
+            ("hand-overs", spread(&of.hand_overs)),
+            ("fail-overs after a crash", spread(&of.fail_overs)),
+            ("- without an elector", spread(&of.unelected)),
+            ("first leader after the last fault", spread(&of.recoveries)),
+            ("best leader after that", spread(&of.best)),
+            ("terms of an elector's lock", of.elector_terms.to_string()),
+            ("fail-overs of the electors", spread(&of.elector_fail_overs)),
+        ] {
+            row(name, &value);
         }
-        let count: u64 = self.faults.iter().sum();
-        row("faults drawn", count.to_string());
-        for (kind, count) in KINDS.iter().zip(self.faults) {
-            row(&format!("- {kind}"), count.to_string());
-        }
-        let violations: u64 = self.violations.values().sum();
-        row("violations", violations.to_string());
-        for (rule, count) in &self.violations {
-            row(&format!("- {rule}"), count.to_string());
+        let exempt = of
+            .exempt
+            .iter()
+            .map(|(why, count)| (why.to_string(), *count));
+        for (name, counts) in [
+            ("two believers, exempt (S1)", &exempt.collect()),
+            ("faults drawn", &self.faults),
+            ("violations", &self.violations),
+        ] {
+            row(name, &counts.values().sum::<u64>().to_string());
+            for (name, count) in counts {
+                row(&format!("- {name}"), &count.to_string());
+            }
         }
         text
     }
@@ -131,14 +124,9 @@ fn spread(times: &[Duration]) -> String {
     if times.is_empty() {
         return "0".to_owned();
     }
-    format!(
-        "{}: {:.3} / {:.3} / {:.3} / {:.3} s",
-        times.len(),
-        at(0),
-        at(50),
-        at(99),
-        at(100)
-    )
+    let [least, middle, most, last] = [0, 50, 99, 100].map(at);
+    let count = times.len();
+    format!("{count}: {least:.3} / {middle:.3} / {most:.3} / {last:.3} s")
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! Tampering with Leases and LeaseCandidates by a person with kubectl, or in etcd.
 
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
-use kube::Client;
 use kube::api::{Api, DeleteParams, PostParams};
+use kube::{Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::clock::{SimClock, TRUE_RATE};
@@ -71,52 +74,47 @@ impl Simulation {
             });
             return;
         }
-        let client = self.kubectl();
-        let leases = Api::<Lease>::default_namespaced_with(client, &());
-        let Ok(Some(mut object)) = leases.get_opt(name).await else {
-            return;
-        };
+        let leases = Api::<Lease>::default_namespaced_with(self.kubectl(), &());
         if how == LeaseTampering::Delete {
-            // It may be gone.
-            let _ = leases.delete(name, &DeleteParams::default()).await;
-            return;
+            return delete(&leases, name).await;
         }
-        let end_of_time = Some(Timestamp::MAX);
-        let spec = &mut object.spec;
-        match how {
-            LeaseTampering::Delete | LeaseTampering::Unreadable => {}
-            LeaseTampering::Blank => spec.holder_identity = Some(String::new()),
-            LeaseTampering::Bare | LeaseTampering::Restore => {
-                spec.holder_identity = Some(String::new());
-                spec.lease_duration_seconds = None;
-                spec.acquire_time = None;
-                spec.renew_time = None;
-                object.metadata.annotations = None;
-                if how == LeaseTampering::Restore {
-                    spec.lease_transitions = None;
+        edit(&leases, name, |object| {
+            let spec = &mut object.spec;
+            match how {
+                LeaseTampering::Delete | LeaseTampering::Unreadable => {}
+                LeaseTampering::Blank => spec.holder_identity = Some(String::new()),
+                LeaseTampering::Bare | LeaseTampering::Restore => {
+                    spec.holder_identity = Some(String::new());
+                    spec.lease_duration_seconds = None;
+                    spec.acquire_time = None;
+                    spec.renew_time = None;
+                    object.metadata.annotations = None;
+                    if how == LeaseTampering::Restore {
+                        spec.lease_transitions = None;
+                    }
+                }
+                LeaseTampering::Seize => {
+                    spec.holder_identity = Some(STRANGER.to_owned());
+                    spec.lease_duration_seconds = Some(15);
+                }
+                LeaseTampering::Shorten => spec.lease_duration_seconds = Some(1),
+                LeaseTampering::Strategy => {
+                    spec.strategy = Some(OTHERS.to_owned());
+                    let annotations = object.metadata.annotations.get_or_insert_default();
+                    annotations.insert("elector.dev/strategy".to_owned(), OTHERS.to_owned());
+                }
+                LeaseTampering::Nonsense => {
+                    spec.renew_time = Some(Timestamp::MAX);
+                    spec.lease_transitions = Some(i32::MAX - 1);
+                    let annotations = object.metadata.annotations.get_or_insert_default();
+                    for name in ANNOTATIONS {
+                        annotations.insert(name.to_owned(), "\u{1f451} /-".to_owned());
+                    }
                 }
             }
-            LeaseTampering::Seize => {
-                spec.holder_identity = Some(STRANGER.to_owned());
-                spec.lease_duration_seconds = Some(15);
-            }
-            LeaseTampering::Shorten => spec.lease_duration_seconds = Some(1),
-            LeaseTampering::Strategy => {
-                spec.strategy = Some(OTHERS.to_owned());
-                let annotations = object.metadata.annotations.get_or_insert_default();
-                annotations.insert("elector.dev/strategy".to_owned(), OTHERS.to_owned());
-            }
-            LeaseTampering::Nonsense => {
-                spec.renew_time = end_of_time;
-                spec.lease_transitions = Some(i32::MAX - 1);
-                let annotations = object.metadata.annotations.get_or_insert_default();
-                for name in ANNOTATIONS {
-                    annotations.insert(name.to_owned(), "\u{1f451} /-".to_owned());
-                }
-            }
-        }
-        // A conflict leaves the object as another client wrote it.
-        let _ = leases.replace(name, &PostParams::default(), &object).await;
+            true
+        })
+        .await;
     }
 
     /// Does this to the LeaseCandidate of a process, if it is there.
@@ -142,125 +140,93 @@ impl Simulation {
         }
         let api = self.candidate_api();
         let candidates = Api::<LeaseCandidate>::default_namespaced_with(self.kubectl(), &api);
-        let Ok(Some(mut object)) = candidates.get_opt(&name).await else {
-            return;
-        };
-        match how {
-            CandidateTampering::Delete | CandidateTampering::Unreadable => {
-                let _ = candidates.delete(&name, &DeleteParams::default()).await;
-                return;
-            }
-            CandidateTampering::Version => {
-                object.spec.binary_version = "0.0.1".to_owned();
-                object.spec.emulation_version = "0.0.1".to_owned();
-            }
-            CandidateTampering::Times => {
-                object.spec.renew_time = Some(Timestamp::MAX);
-                object.spec.ping_time = Some(Timestamp::MAX);
-            }
+        if how == CandidateTampering::Delete {
+            return delete(&candidates, &name).await;
         }
-        // A conflict leaves the object as another client wrote it.
-        let _ = candidates
-            .replace(&name, &PostParams::default(), &object)
-            .await;
+        edit(&candidates, &name, |object| {
+            let spec = &mut object.spec;
+            if how == CandidateTampering::Version {
+                spec.binary_version = "0.0.1".to_owned();
+                spec.emulation_version = "0.0.1".to_owned();
+            } else {
+                (spec.renew_time, spec.ping_time) = (Some(Timestamp::MAX), Some(Timestamp::MAX));
+            }
+            true
+        })
+        .await;
     }
 
     /// Creates objects beside the leases that are of no use, for the whole run: they must not stop the others (L8).
     pub(crate) async fn create_unusable_objects(&mut self) {
         if !self.plan.setup.unserved {
-            self.create_unusable_candidates().await;
+            let late = Timestamp::MAX.as_micros();
+            for (namespace, name, lease, renewed) in [
+                (NAMESPACE, "litter-name", "Not A Name!", Some(EPOCH)),
+                (NAMESPACE, "litter-time", "litter", Some(late)),
+                (NAMESPACE, "litter-none", "litter", None),
+                (NAMESPACE, "litter-broken", "litter", Some(EPOCH)),
+                ("kube-system", "litter-system", SYSTEM, Some(EPOCH)),
+            ] {
+                let key = LeaseKey::new(namespace, lease);
+                let (api, renewed) = (
+                    self.candidate_api(),
+                    renewed.and_then(Timestamp::from_micros),
+                );
+                let object = useless_candidate(api, &key, name, renewed);
+                let candidates = Api::namespaced_with(self.kubectl(), namespace, &api);
+                self.create(&candidates, &object).await;
+            }
+            let broken = (NAMESPACE, "litter-broken");
+            self.server.corrupt("leasecandidates", broken, |object| {
+                object["spec"] = json!("leaseName");
+            });
         }
         let leases = Api::<Lease>::default_namespaced_with(self.kubectl(), &());
         let mut foreign = Lease::named(&LeaseKey::new(NAMESPACE, FOREIGN));
         foreign.spec.holder_identity = Some(STRANGER.to_owned());
         foreign.spec.lease_duration_seconds = Some(15);
-        if let Err(error) = leases.create(&PostParams::default(), &foreign).await {
-            let log = self.context.log();
-            log.note("kubectl", format_args!("{FOREIGN} was refused: {error}"));
-        }
+        self.create(&leases, &foreign).await;
     }
 
-    async fn create_unusable_candidates(&self) {
-        let api = self.candidate_api();
-        let client = self.kubectl();
-        let candidates = Api::<LeaseCandidate>::default_namespaced_with(client.clone(), &api);
-        for (name, lease, renewed) in [
-            ("litter-name", "Not A Name!", Some(EPOCH)),
-            ("litter-time", "litter", Some(Timestamp::MAX.as_micros())),
-            ("litter-none", "litter", None),
-            ("litter-broken", "litter", Some(EPOCH)),
-        ] {
-            let Some(identity) = Identity::new(name) else {
-                continue;
-            };
-            let key = LeaseKey::new(NAMESPACE, lease);
-            let mut object = LeaseCandidate::named(api, &key, &identity);
-            object.spec.binary_version = "0.0.1".to_owned();
-            object.spec.emulation_version = "0.0.1".to_owned();
-            object.spec.renew_time = renewed.and_then(Timestamp::from_micros);
-            let object = object.with_strategy("OldestEmulationVersion");
-            if let Err(error) = candidates.create(&PostParams::default(), &object).await {
-                let log = self.context.log();
-                log.note("kubectl", format_args!("{name} was refused: {error}"));
-            }
+    async fn create<T: ApiObject>(&self, api: &Api<T>, object: &T) {
+        if let Err(error) = api.create(&PostParams::default(), object).await {
+            let name = object.meta().name.clone().unwrap_or_default();
+            let log = self.context.log();
+            log.note("kubectl", format_args!("{name} was refused: {error}"));
         }
-        let system = Api::<LeaseCandidate>::namespaced_with(client.clone(), "kube-system", &api);
-        if let Some(identity) = Identity::new("litter-system") {
-            let key = LeaseKey::new("kube-system", SYSTEM);
-            let object = LeaseCandidate::named(api, &key, &identity);
-            let mut object = object.with_strategy("OldestEmulationVersion");
-            object.spec.binary_version = "0.0.1".to_owned();
-            object.spec.emulation_version = "0.0.1".to_owned();
-            object.spec.renew_time = Timestamp::from_micros(EPOCH);
-            if let Err(error) = system.create(&PostParams::default(), &object).await {
-                self.context.log().note(
-                    "kubectl",
-                    format_args!("litter-system was refused: {error}"),
-                );
-            }
-        }
-        self.server
-            .corrupt("leasecandidates", (NAMESPACE, "litter-broken"), |object| {
-                object["spec"] = json!("leaseName");
-            });
     }
 
     /// Repairs every Lease that cannot be read or belongs to another elector, as an operator will at last.
     pub(crate) fn repair_leases(&self) {
         for name in self.plan.setup.lease_names() {
-            let duration = {
+            let (unreadable, duration, others) = {
                 let state = self.context.state();
                 let current = state.history.current(&name);
-                let unreadable = current.is_some_and(|revision| revision.record.is_none());
+                let record = current.map(|revision| revision.record.as_ref());
                 let revisions = state.history.leases.get(&name).into_iter().flatten().rev();
                 let mut records = revisions.filter_map(|revision| revision.record.as_ref());
-                let before = records.find_map(|record| record.duration_seconds);
-                unreadable.then_some(before.unwrap_or(15))
+                let strategy = record.flatten().and_then(|it| it.strategy.as_ref());
+                (
+                    record == Some(None),
+                    records.find_map(|it| it.duration_seconds).unwrap_or(15),
+                    strategy.is_some_and(|it| it.as_str() == OTHERS),
+                )
             };
-            if let Some(duration) = duration {
+            let place = (NAMESPACE, name.as_str());
+            if unreadable {
                 self.intervene(&name);
-                self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
+                self.server.corrupt("leases", place, |lease| {
                     lease["spec"]["leaseDurationSeconds"] = json!(duration);
                 });
             }
-            let others = {
-                let state = self.context.state();
-                let current = state.history.current(&name);
-                let record = current.and_then(|revision| revision.record.as_ref());
-                record.is_some_and(|it| {
-                    let strategy = it.strategy.as_ref();
-                    strategy.is_some_and(|it| it.as_str() == OTHERS)
-                })
-            };
-            if others || duration.is_some() {
+            if others || unreadable {
                 self.intervene(&name);
-                self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
+                self.server.corrupt("leases", place, |lease| {
                     if let Some(spec) = lease["spec"].as_object_mut() {
-                        spec.retain(|key, value| key != "strategy" || value != OTHERS);
+                        spec.retain(|_, value| value != OTHERS);
                     }
                     if let Some(annotations) = lease["metadata"]["annotations"].as_object_mut() {
-                        annotations
-                            .retain(|key, value| key != "elector.dev/strategy" || value != OTHERS);
+                        annotations.retain(|_, value| value != OTHERS);
                     }
                 });
             }
@@ -276,5 +242,47 @@ impl Simulation {
     pub(crate) fn kubectl(&self) -> Client {
         self.foreign_transport("kubectl", Role::Kubectl, TRUE_RATE)
             .client()
+    }
+}
+
+/// A candidate of the best version, which a client registers that does nothing of what candidates do.
+pub(crate) fn useless_candidate(
+    api: CandidateApi,
+    key: &LeaseKey,
+    name: &str,
+    renewed: Option<Timestamp>,
+) -> LeaseCandidate {
+    let identity = Identity::new(name).expect("a name that is not empty");
+    let mut object = LeaseCandidate::named(api, key, &identity);
+    object.spec.binary_version = "0.0.1".to_owned();
+    object.spec.emulation_version = "0.0.1".to_owned();
+    object.spec.renew_time = renewed;
+    object.with_strategy("OldestEmulationVersion")
+}
+
+/// An object of the API.
+pub(crate) trait ApiObject: Resource + Clone + Debug + DeserializeOwned + Serialize {}
+
+impl<T: Resource + Clone + Debug + DeserializeOwned + Serialize> ApiObject for T {}
+
+/// Deletes an object, if it is there.
+async fn delete<T: ApiObject>(api: &Api<T>, name: &str) {
+    if let Ok(Some(_)) = api.get_opt(name).await {
+        // It may be gone.
+        let _ = api.delete(name, &DeleteParams::default()).await;
+    }
+}
+
+/// Changes an object that is there, unless `change` finds nothing to change. A conflict leaves it as another client wrote
+/// it.
+pub(crate) async fn edit<T: ApiObject>(
+    api: &Api<T>,
+    name: &str,
+    change: impl FnOnce(&mut T) -> bool,
+) {
+    if let Ok(Some(mut object)) = api.get_opt(name).await
+        && change(&mut object)
+    {
+        let _ = api.replace(name, &PostParams::default(), &object).await;
     }
 }

@@ -7,78 +7,79 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elector_sim::{
-    ClockBound, PlannedMode, RunPlan, RunReport, RunStatistics, regressions, shrink, simulate,
-};
+use clap::Parser;
+use elector_sim::{ClockBound, PlannedMode, RunPlan, RunStatistics, simulate};
 use serde_json::json;
 
-/// The parsed command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Run the production elector and candidates through what goes wrong in virtual time, one run for each seed
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask sim")]
 struct SimArgs {
-    from: u64,
+    /// How many seeds to run
+    #[arg(long, value_name = "N", default_value_t = 120)]
     seeds: u64,
-    minutes: Option<u64>,
-    jobs: usize,
-    replay: Option<RunPlan>,
-    digest: Option<u64>,
-    record: bool,
-    /// Everything that `cargo test` is to check.
-    all: bool,
-}
 
-/// The number of seeds that `cargo test` runs.
-const SEEDS: u64 = 120;
+    /// The first of them
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    from: u64,
+
+    /// Stop after so many minutes
+    #[arg(long, value_name = "M")]
+    minutes: Option<u64>,
+
+    /// How many at a time; one for each processor by default
+    #[arg(long, value_name = "J")]
+    jobs: Option<usize>,
+
+    /// Print what is planned and all that happens in one of them, or in the plan that once failed whose name contains
+    /// this
+    #[arg(long, value_name = "SEED|NAME", value_parser = plan_of)]
+    replay: Option<RunPlan>,
+
+    /// Print the hash of the trace of one of them
+    #[arg(long, value_name = "SEED", hide = true)]
+    digest: Option<u64>,
+
+    /// Write the table to docs/proofs/simulation.md
+    #[arg(long)]
+    record: bool,
+
+    /// Everything that `cargo test` is to check
+    #[arg(skip = std::env::args_os().len() == 1)]
+    all: bool,
+
+    /// Taken for the sake of `cargo test`: nothing is captured here
+    #[arg(long, hide = true)]
+    nocapture: bool,
+
+    /// Taken for the sake of `cargo test`
+    #[arg(short, long, hide = true)]
+    quiet: bool,
+}
 
 /// Worlds beyond the bound that are looked into for one with two leaders.
 const BEYOND: u64 = 20;
 
-/// The number of plans with which a failing one may be cut down.
-const CUTS: usize = 60;
-
 /// Where the page goes.
 const PAGE: &str = "../../docs/proofs/simulation.md";
 
-const HELP: &str = "\
-cargo xtask sim [--seeds N] [--from K] [--minutes M] [--jobs J] [--record]
-cargo xtask sim --replay SEED|NAME
-
-  --seeds N      how many seeds to run [default: 120]
-  --from K       the first of them [default: 0]
-  --minutes M    stop after so many minutes
-  --jobs J       how many at a time [default: one for each processor]
-  --replay SEED  print what is planned and all that happens in one of them, or in the plan that once failed
-                 whose name contains this
-  --record       write the table to docs/proofs/simulation.md";
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let args = match SimArgs::parse(&arguments) {
-        Ok(Some(args)) => args,
-        Ok(None) => {
-            println!("{HELP}");
-            return ExitCode::SUCCESS;
+    let args = SimArgs::parse();
+    let passed = match (args.digest, &args.replay) {
+        (Some(seed), _) => {
+            println!("{}", digest(seed));
+            true
         }
-        Err(error) => {
-            eprintln!("error: {error}\n\n{HELP}");
-            return ExitCode::from(2);
-        }
+        (None, Some(plan)) => replay(plan),
+        (None, None) => run_all(&args),
     };
-    let passed = if let Some(seed) = args.digest {
-        println!("{}", digest(seed));
-        true
-    } else if let Some(plan) = &args.replay {
-        replay(plan)
-    } else {
-        run_all(&args)
-    };
-    if passed {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(101)
+    match passed {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(101),
     }
 }
 
@@ -93,28 +94,20 @@ fn run_all(args: &SimArgs) -> bool {
     );
     if args.all {
         let mut wrong = vec![check_determinism(), check_bound()];
-        wrong.extend(
-            regressions()
-                .into_iter()
-                .map(|(name, plan)| regression(&name, &plan)),
-        );
+        let plans = regressions().into_iter();
+        wrong.extend(plans.map(|(name, plan)| regression(&name, &plan)));
         for wrong in wrong {
             passed += u64::from(wrong.is_none());
             failed += u64::from(wrong.is_some());
-            if let Some(text) = wrong {
-                println!("{text}");
-            }
+            print!("{}", wrong.unwrap_or_default());
         }
     }
     // A page that leaves out what failed would promise too much.
-    if args.record {
-        match record(args, &statistics, &failures) {
-            Ok(()) => println!("wrote docs/proofs/simulation.md"),
-            Err(error) => {
-                println!("failed to write {PAGE}: {error}");
-                failed += 1;
-            }
-        }
+    if args.record
+        && let Err(error) = record(args, &statistics, &failures)
+    {
+        println!("failed to write {PAGE}: {error}");
+        failed += 1;
     }
     let seconds = start.elapsed().as_secs_f64();
     let word = if failed == 0 { "ok" } else { "FAILED" };
@@ -124,11 +117,11 @@ fn run_all(args: &SimArgs) -> bool {
 
 /// Runs the seeds, several at a time. Says of each seed that failed what it broke first.
 fn run_seeds(args: &SimArgs) -> (RunStatistics, Vec<String>) {
-    let limit = args
-        .minutes
-        .map(|minutes| Duration::from_secs(60 * minutes));
+    let limit = args.minutes.map(|it| Duration::from_secs(60 * it));
     let (start, next) = (Instant::now(), AtomicU64::new(0));
     let reports = Mutex::new(BTreeMap::new());
+    // A thread that panicked had not changed it.
+    let locked = || reports.lock().unwrap_or_else(PoisonError::into_inner);
     let work = || {
         while limit.is_none_or(|limit| start.elapsed() < limit) {
             let position = next.fetch_add(1, Ordering::Relaxed);
@@ -142,52 +135,49 @@ fn run_seeds(args: &SimArgs) -> (RunStatistics, Vec<String>) {
                 println!("seed {seed} failed: {violation}");
                 println!("  replay it with: cargo xtask sim --replay {seed}");
                 let small = shrunk(&plan, violation.rule);
-                println!("{}", indented(&small.to_string()));
+                println!("{small}");
                 println!("  to be kept in regressions.json: {}", json!(small));
             }
-            locked(&reports).insert(seed, (plan, report));
+            locked().insert(seed, (plan, report));
         }
     };
     thread::scope(|scope| {
-        for _ in 0..args.jobs {
+        let processors = || thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..args.jobs.unwrap_or_else(processors).max(1) {
             scope.spawn(work);
         }
     });
     let (mut statistics, mut failures) = (RunStatistics::default(), Vec::new());
-    for (seed, (plan, report)) in locked(&reports).iter() {
+    for (seed, (plan, report)) in locked().iter() {
         statistics.add(plan, report);
         let violation = report.violations.first();
-        failures.extend(violation.map(|violation| format!("{seed}: {violation}")));
+        failures.extend(violation.map(|it| format!("\n* seed {seed} failed: {it}\n")));
     }
     (statistics, failures)
 }
 
-/// The smallest plan that breaks the same rule.
+/// The plan without the faults that are not needed to break the same rule.
 fn shrunk(plan: &RunPlan, rule: &str) -> RunPlan {
-    shrink(plan, CUTS, |plan| {
-        let report = simulate(plan, false);
-        report.violations.iter().any(|it| it.rule == rule)
-    })
+    let mut best = plan.clone();
+    for index in (0..plan.faults.len()).rev() {
+        let mut smaller = best.clone();
+        smaller.faults.remove(index);
+        let report = simulate(&smaller, false);
+        if report.violations.iter().any(|it| it.rule == rule) {
+            best = smaller;
+        }
+    }
+    best
 }
 
 /// Prints everything about one run.
 fn replay(plan: &RunPlan) -> bool {
     let report = simulate(plan, true);
-    println!("{plan}");
-    for line in &report.trace {
-        println!("{line}");
-    }
-    println!("\n{}", summary(&report));
-    report.violations.is_empty()
-}
-
-fn summary(report: &RunReport) -> String {
+    println!("{plan}\n{}\n", report.trace.join("\n"));
     let (lines, hash) = report.digest;
-    let seconds = report.lasted.as_secs_f64();
-    format!(
-        "{lines} lines of hash {hash:016x} in {seconds:.3} virtual seconds; {} violations",
-        report.violations.len()
-    )
+    let (lasted, found) = (report.lasted, report.violations.len());
+    println!("{lines} lines of hash {hash:016x} in {lasted:?}; {found} violations");
+    found == 0
 }
 
 fn digest(seed: u64) -> String {
@@ -198,19 +188,23 @@ fn digest(seed: u64) -> String {
 
 /// One seed is one trace: here, here again, and in another process.
 fn check_determinism() -> Option<String> {
-    let program = std::env::current_exe().ok()?;
+    let program = std::env::current_exe().expect("a program that runs is a file");
     (0..6).find_map(|seed| {
         let (one, other) = (digest(seed), digest(seed));
-        let output = Command::new(&program)
-            .args(["--digest", &seed.to_string()])
-            .output();
-        let elsewhere = match output {
-            Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-            Err(error) => format!("no process: {error}"),
-        };
+        let mut process = Command::new(&program);
+        let output = process.args(["--digest", &seed.to_string()]).output();
+        let output = output.expect("this program runs once more");
+        let elsewhere = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let same = one == other && one == elsewhere;
-        (!same).then(|| format!("not the same trace each time: {one}, {other}, {elsewhere}"))
+        (!same).then(|| format!("not the same trace each time: {one}, {other}, {elsewhere}\n"))
     })
+}
+
+/// Plans that once failed, as they were cut down, each under the name of what was wrong. They are kept as data, since a
+/// change of the drawing gives every seed another meaning.
+fn regressions() -> Vec<(String, RunPlan)> {
+    let plans = include_str!("../regressions.json");
+    serde_json::from_str(plans).expect("each is a name and a plan")
 }
 
 /// A plan that once failed does not any more.
@@ -219,7 +213,7 @@ fn regression(name: &str, plan: &RunPlan) -> Option<String> {
     let violation = report.violations.first()?;
     let replay = format!("replay it with: cargo xtask sim --replay {name:?}");
     Some(format!(
-        "regression: {name}: {violation}\n  {replay}\n{plan}"
+        "regression: {name}: {violation}\n  {replay}\n{plan}\n"
     ))
 }
 
@@ -248,11 +242,11 @@ fn check_bound() -> Option<String> {
         (electors, "electors that lead the others"),
     ];
     let missed = found.into_iter().find(|(found, _)| !found);
-    missed.map(|(_, of)| format!("{BEYOND} worlds beyond the bound, and never two {of}"))
+    missed.map(|(_, of)| format!("{BEYOND} worlds beyond the bound, and never two {of}\n"))
 }
 
 fn record(args: &SimArgs, statistics: &RunStatistics, failures: &[String]) -> std::io::Result<()> {
-    let mut page = format!(
+    let page = format!(
         "# Simulation\n\n\
          Written by `cargo xtask sim --seeds {} --from {} --record`; not to be edited.\n\n\
          Each seed is one run of the production elector and candidate code over the API server in memory, in virtual\n\
@@ -260,64 +254,13 @@ fn record(args: &SimArgs, statistics: &RunStatistics, failures: &[String]) -> st
          for each of 1 or 2 leases, elected, auto, plain or mixed (R18). In about half of the runs the electors elect one\n\
          of themselves, and in some they take the lock of the built-in controller. Clocks are up to ten\n\
          minutes off, and their rates differ by up to a tenth, or by just what W and H allow. After the recovery of each run the electors are taken\n\
-         away, and each leader that may be followed without them is killed. Times are the least, the middle, the 99th of 100 and the most.\n\n{}",
+         away, and each leader that may be followed without them is killed. Times are the least, the middle, the 99th of 100 and the most.\n\n{}{}",
         args.seeds,
         args.from,
-        statistics.table()
+        statistics.table(),
+        failures.concat()
     );
-    if !failures.is_empty() {
-        page.push_str("\nSeeds that failed, with what they broke first (`cargo xtask sim --replay SEED`):\n\n");
-    }
-    for failure in failures {
-        page.push_str(&format!("* {failure}\n"));
-    }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::write(path, page)
-}
-
-// === impl SimArgs ===
-
-impl SimArgs {
-    /// `None` where help is asked for.
-    fn parse(arguments: &[String]) -> Result<Option<Self>, String> {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        let mut args = Self {
-            from: 0,
-            seeds: SEEDS,
-            minutes: None,
-            jobs: processors,
-            replay: None,
-            digest: None,
-            record: false,
-            all: arguments.is_empty(),
-        };
-        let mut rest = arguments.iter();
-        while let Some(flag) = rest.next() {
-            let mut value = || rest.next().ok_or_else(|| format!("{flag} needs a value"));
-            let mut number = || {
-                let value = value()?;
-                let parsed = value.parse::<u64>();
-                parsed.map_err(|_| format!("{flag} {value}: not a number"))
-            };
-            match flag.as_str() {
-                "--from" => args.from = number()?,
-                "--seeds" => args.seeds = number()?,
-                "--minutes" => args.minutes = Some(number()?),
-                "--jobs" => args.jobs = usize::try_from(number()?).unwrap_or(1).max(1),
-                "--replay" => args.replay = Some(plan_of(value()?)?),
-                "--digest" => args.digest = Some(number()?),
-                "--record" => args.record = true,
-                "--help" | "-h" => return Ok(None),
-                // Flags that cargo passes to every test program.
-                "--nocapture" | "--quiet" | "-q" | "--include-ignored" | "--ignored" => {}
-                other => return Err(format!("{other} is unknown")),
-            }
-        }
-        Ok(Some(args))
-    }
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE), page)
 }
 
 /// The plan of a seed, or the one that once failed of this name.
@@ -325,20 +268,8 @@ fn plan_of(text: &str) -> Result<RunPlan, String> {
     if let Ok(seed) = text.parse() {
         return Ok(RunPlan::draw(seed, ClockBound::Within));
     }
-    let named = regressions()
-        .into_iter()
-        .find(|(name, _)| name.contains(text));
+    let mut plans = regressions().into_iter();
+    let named = plans.find(|(name, _)| name.contains(text));
     let plan = named.map(|(_, plan)| plan);
-    plan.ok_or_else(|| format!("--replay {text}: neither a seed nor in the name of a plan"))
-}
-
-fn indented(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("  {line}\n"))
-        .collect::<String>()
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A thread that panicked had not changed it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    plan.ok_or_else(|| "neither a seed nor in the name of a plan".to_owned())
 }

@@ -22,32 +22,26 @@ pub enum ClockBound {
 /// W and H in seconds: the usual, the shortest that is sensible, and the least margin that is accepted.
 const TIMINGS: [(u64, u64); 4] = [(15, 10), (6, 4), (10, 8), (15, 12)];
 
-/// The candidates of a lease of the usual kind: without an elector none of them leads.
-const ELECTED: [PlannedMode; 1] = [PlannedMode::Elected];
-
-/// The candidates of a lease without electors.
-const PLAIN: [PlannedMode; 1] = [PlannedMode::Plain];
+const ELECTED: &[PlannedMode] = &[PlannedMode::Elected];
+const AUTO: &[PlannedMode] = &[PlannedMode::Auto];
+const PLAIN: &[PlannedMode] = &[PlannedMode::Plain];
 
 /// Which kinds of candidates stand for a lease together. Each is drawn as often as it stands here.
 const MIXTURES: [&[PlannedMode]; 10] = [
-    &ELECTED,
-    &ELECTED,
-    &ELECTED,
-    &[PlannedMode::Auto],
-    &[PlannedMode::Auto],
-    &[PlannedMode::Auto],
+    ELECTED,
+    ELECTED,
+    ELECTED,
+    AUTO,
+    AUTO,
+    AUTO,
     &[PlannedMode::Elected, PlannedMode::Auto],
-    &PLAIN,
-    &PLAIN,
+    PLAIN,
+    PLAIN,
     &[PlannedMode::Elected, PlannedMode::Auto, PlannedMode::Plain],
 ];
 
 /// The same where no candidate can be registered.
-const UNSERVED: [&[PlannedMode]; 3] = [
-    &[PlannedMode::Auto],
-    &PLAIN,
-    &[PlannedMode::Auto, PlannedMode::Plain],
-];
+const UNSERVED: [&[PlannedMode]; 3] = [AUTO, PLAIN, &[PlannedMode::Auto, PlannedMode::Plain]];
 
 /// The status codes of storms.
 const STATUSES: [u16; 6] = [409, 410, 429, 500, 503, 504];
@@ -62,40 +56,30 @@ impl RunPlan {
         let mut locks = Random::stream(seed, 5);
         draw_locks(&mut locks, &mut setup, reach);
         let mut random = Random::stream(seed, 2);
-        let horizon = random.millis(40_000, 240_000);
+        let horizon = random.between(40_000, 240_000);
         let count = random.between(0, 14);
         let mut faults: Vec<PlannedFault> = (0..count)
             .map(|_| PlannedFault {
-                at: random.millis(0, u64::try_from(horizon.as_millis()).unwrap_or(0)),
+                at: random.millis(0, horizon),
                 kind: draw_fault(&mut random, &setup),
             })
             .collect();
-        let mut random = Random::stream(seed, 3);
-        match reach {
-            ClockBound::Within if random.percent(5) => {
+        let stream = |label| Random::stream(seed, label);
+        if reach == ClockBound::Beyond {
+            faults = cut_off(&setup);
+        } else {
+            let mut random = stream(3);
+            if random.percent(5) {
                 faults.extend(hide_a_term(&mut random, &setup));
             }
-            ClockBound::Within => {}
-            ClockBound::Beyond => faults = cut_off(&setup),
-        }
-        if reach == ClockBound::Within {
-            let horizon = u64::try_from(horizon.as_millis()).unwrap_or(0);
-            faults.extend(without_electors(
-                &mut Random::stream(seed, 4),
-                &setup,
-                horizon,
-            ));
+            faults.extend(without_electors(&mut stream(4), &setup, horizon));
             faults.extend(around_the_lock(&mut locks, &setup, horizon));
-            faults.extend(idle_candidate(
-                &mut Random::stream(seed, 6),
-                &setup,
-                horizon,
-            ));
-            let mut operator = Random::stream(seed, 7);
-            faults.extend(operators_words(&mut operator, &setup, horizon));
+            faults.extend(idle_candidate(&mut stream(6), &setup, horizon));
+            faults.extend(operators_words(&mut stream(7), &setup, horizon));
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
+        let horizon = Duration::from_millis(horizon);
         let faults_end = last.max().unwrap_or_default().max(horizon);
         Self {
             seed,
@@ -130,28 +114,16 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
     let lasts = random.millis(8_000, 45_000);
     let back = from + lasts;
     let before = |millis| back.saturating_sub(Duration::from_millis(millis));
-    let lease = setup
-        .candidates
-        .get(holder - setup.electors.len())
-        .map_or(0, |candidate| candidate.lease);
-    [
-        PlannedFault {
-            at: from,
-            kind: FaultKind::Partition(timer, lasts),
-        },
-        PlannedFault {
-            at: before(random.between(500, 2_000)),
-            kind: FaultKind::Partition(ProcessIndex(holder), Duration::from_secs(20)),
-        },
-        PlannedFault {
-            at: before(random.between(100, 500)),
-            kind: FaultKind::TamperWithLease(lease, LeaseTampering::Restore),
-        },
-        PlannedFault {
-            at: before(50),
-            kind: FaultKind::Compact,
-        },
-    ]
+    let lease = setup.candidates[holder - setup.electors.len()].lease;
+    let holder = FaultKind::Partition(ProcessIndex(holder), Duration::from_secs(20));
+    let restore = FaultKind::TamperWithLease(lease, LeaseTampering::Restore);
+    let faults = [
+        (from, FaultKind::Partition(timer, lasts)),
+        (before(random.between(500, 2_000)), holder),
+        (before(random.between(100, 500)), restore),
+        (before(50), FaultKind::Compact),
+    ];
+    faults.map(|(at, kind)| PlannedFault { at, kind })
 }
 
 /// Times without an elector: all of them are away for long, or one may not write. While they are away a candidate dies
@@ -159,28 +131,26 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
 fn without_electors(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
     let mut faults = Vec::new();
     if random.percent(30) {
-        let (at, lasts) = (random.millis(0, horizon), random.between(30_000, 200_000));
-        faults.push(PlannedFault {
-            at,
-            kind: FaultKind::ElectorsAway(Duration::from_millis(lasts)),
-        });
+        let (from, lasts) = (random.millis(0, horizon), random.between(30_000, 200_000));
+        let away = FaultKind::ElectorsAway(Duration::from_millis(lasts));
+        faults.push((from, away));
         for _ in 0..random.index(4) {
             let candidate = setup.electors.len() + random.index(setup.candidates.len());
             let dead = random.millis(100, 40_000);
-            faults.push(PlannedFault {
-                at: at + random.millis(0, lasts),
-                kind: FaultKind::Crash(ProcessIndex(candidate), dead, RestartName::New),
-            });
+            let crash = FaultKind::Crash(ProcessIndex(candidate), dead, RestartName::New);
+            faults.push((from + random.millis(0, lasts), crash));
         }
     }
     if random.percent(20) {
         let elector = ProcessIndex(random.index(setup.electors.len()));
-        faults.push(PlannedFault {
-            at: random.millis(0, horizon),
-            kind: FaultKind::Forbid(elector, random.millis(20_000, 120_000)),
-        });
+        let at = random.millis(0, horizon);
+        faults.push((
+            at,
+            FaultKind::Forbid(elector, random.millis(20_000, 120_000)),
+        ));
     }
-    faults
+    let faults = faults.into_iter();
+    faults.map(|(at, kind)| PlannedFault { at, kind }).collect()
 }
 
 /// The locks of the electors. The slowest of them may be as slow as W and H of their own allow, and is slower beyond
@@ -189,7 +159,7 @@ fn draw_locks(random: &mut Random, setup: &mut Setup, reach: ClockBound) {
     let beyond = reach == ClockBound::Beyond;
     let several = setup.electors.len() > 1;
     if several && (beyond || random.percent(60)) || random.percent(20) {
-        let (w, h) = random.pick(&TIMINGS).copied().unwrap_or((15, 10));
+        let (w, h) = random.pick(&TIMINGS);
         setup.locks.leader_election = Some((w, h));
         let fastest = setup.electors.iter().map(|host| host.rate).max();
         let slow = random.index(setup.electors.len());
@@ -235,8 +205,7 @@ fn around_the_lock(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Plan
 
 /// A candidate for which holders make room in vain.
 fn idle_candidate(random: &mut Random, setup: &Setup, horizon: u64) -> Option<PlannedFault> {
-    let keeps = [3, 20, 90].map(Duration::from_secs);
-    let keeps = random.pick(&keeps).copied().unwrap_or_default();
+    let keeps = Duration::from_secs(random.pick(&[3, 20, 90]));
     let lease = random.index(setup.leases);
     let at = random.millis(0, horizon);
     let kind = FaultKind::IdleCandidate(lease, keeps, random.millis(30_000, 300_000));
@@ -245,11 +214,8 @@ fn idle_candidate(random: &mut Random, setup: &Setup, horizon: u64) -> Option<Pl
 
 /// An operator's words: most preferences are for candidates of the lease.
 fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
-    let count = if random.percent(25) {
-        random.index(4)
-    } else {
-        0
-    };
+    let some = random.percent(25);
+    let count = if some { random.index(4) } else { 0 };
     let draw = |_| {
         let lease = random.index(setup.leases);
         let word = if random.percent(50) {
@@ -268,25 +234,24 @@ fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Plan
 fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
     let leases = random.index(2) + 1;
     let count = random.index(3) + 2;
-    let timing = |random: &mut Random| random.pick(&TIMINGS).copied().unwrap_or((15, 10));
+    let timing = |random: &mut Random| random.pick(&TIMINGS);
     let common = timing(random);
     let mixed = random.percent(20);
     let electors = random.index(3) + 1;
-    let electors = (0..electors)
-        .map(|_| {
-            let rate = draw_rate(random.bits());
-            draw_host(random, rate)
-        })
-        .collect::<Vec<_>>();
+    let elector = |_| {
+        let rate = draw_rate(random.bits());
+        draw_host(random, rate)
+    };
+    let electors: Vec<_> = (0..electors).map(elector).collect();
     // Beyond the bound it is the electors whose clocks are too fast, or that of one candidate of each lease.
     let acquired = random.percent(50);
     let unserved = reach == ClockBound::Within && random.percent(8);
     let mixtures = (0..leases)
         .map(|_| match reach {
-            ClockBound::Within if unserved => random.pick(&UNSERVED).copied().unwrap_or_default(),
-            ClockBound::Within => random.pick(&MIXTURES).copied().unwrap_or_default(),
-            ClockBound::Beyond if acquired => &PLAIN,
-            ClockBound::Beyond => &ELECTED,
+            ClockBound::Within if unserved => random.pick(&UNSERVED),
+            ClockBound::Within => random.pick(&MIXTURES),
+            ClockBound::Beyond if acquired => PLAIN,
+            ClockBound::Beyond => ELECTED,
         })
         .collect::<Vec<_>>();
     let hosts = electors.iter().map(|host| host.rate);
@@ -313,11 +278,7 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
                 ClockBound::Beyond if acquired && index % count == 0 => fastest,
                 ClockBound::Beyond => fastest * h / w * 9 / 10,
             };
-            let mixture = mixtures.get(lease).copied().unwrap_or_default();
-            let mode = random
-                .pick(mixture)
-                .copied()
-                .unwrap_or(PlannedMode::Elected);
+            let mode = random.pick(mixtures[lease]);
             let emulation = random.between(1, 3);
             PlannedCandidate {
                 host: draw_host(random, rate),
@@ -374,28 +335,19 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
     let timer = draw_timer(random, setup);
     let lease = random.index(setup.leases);
     let times = u32::try_from(random.between(1, 12)).unwrap_or(1);
-    let requests = [
+    let requests = random.pick(&[
         Requests::All,
         Requests::Reads,
         Requests::Writes,
         Requests::Updates,
         Requests::Creates,
-    ];
-    let requests = random.pick(&requests).copied().unwrap_or(Requests::All);
-    let applied = if random.percent(50) {
-        Applied::Yes
-    } else {
-        Applied::No
-    };
+    ]);
+    let applied = random.either(50, Applied::Yes, Applied::No);
     let short = random.millis(100, 20_000);
     let long = random.millis(1_000, 45_000);
     match random.between(0, 99) {
         0..14 => {
-            let name = if random.percent(30) {
-                RestartName::Same
-            } else {
-                RestartName::New
-            };
+            let name = random.either(30, RestartName::Same, RestartName::New);
             FaultKind::Crash(anybody, short, name)
         }
         14..18 => FaultKind::ShutDown(anybody, short),
@@ -404,16 +356,12 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
         42..45 => FaultKind::Slow(anybody, random.between(50, 3_000), long),
         45..50 => FaultKind::Freeze(anybody, long),
         50..53 => {
-            let ending = if random.percent(50) {
-                WatchClose::Closed
-            } else {
-                WatchClose::Broken
-            };
+            let ending = random.either(50, WatchClose::Closed, WatchClose::Broken);
             FaultKind::EndWatches(anybody, ending)
         }
         53..57 => FaultKind::OldCache(anybody, random.between(0, 30), long),
         57..62 => {
-            let status = random.pick(&STATUSES).copied().unwrap_or(500);
+            let status = random.pick(&STATUSES);
             // A request that was carried out is never answered with a refusal.
             let applied = if status >= 500 { applied } else { Applied::No };
             FaultKind::Refuse(anybody, requests, status, applied, times)
@@ -426,14 +374,13 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
         78..80 => FaultKind::StopClock(timer, long),
         80..87 => FaultKind::TamperWithLease(lease, draw_tampering(random)),
         87..91 => {
-            let ways = [
+            let how = random.pick(&[
                 CandidateTampering::Delete,
                 CandidateTampering::Version,
                 CandidateTampering::Times,
                 CandidateTampering::Unreadable,
-            ];
-            let way = random.pick(&ways).copied();
-            FaultKind::TamperWithCandidate(candidate, way.unwrap_or(CandidateTampering::Delete))
+            ]);
+            FaultKind::TamperWithCandidate(candidate, how)
         }
         91..95 => FaultKind::Twin(candidate, long),
         95..98 => FaultKind::Plain(lease, long),
@@ -447,7 +394,7 @@ fn draw_timer(random: &mut Random, setup: &Setup) -> ProcessIndex {
     let acquirers = acquirers.filter(|(it, _)| it.mode != PlannedMode::Elected);
     let timers = (0..setup.electors.len()).chain(acquirers.map(|(_, index)| index));
     let timers: Vec<usize> = timers.collect();
-    ProcessIndex(random.pick(&timers).copied().unwrap_or_default())
+    ProcessIndex(random.pick(&timers))
 }
 
 fn draw_step(random: &mut Random) -> i64 {
@@ -461,7 +408,7 @@ fn draw_step(random: &mut Random) -> i64 {
 }
 
 fn draw_tampering(random: &mut Random) -> LeaseTampering {
-    let ways = [
+    random.pick(&[
         LeaseTampering::Delete,
         LeaseTampering::Delete,
         LeaseTampering::Blank,
@@ -472,9 +419,5 @@ fn draw_tampering(random: &mut Random) -> LeaseTampering {
         LeaseTampering::Nonsense,
         LeaseTampering::Unreadable,
         LeaseTampering::Strategy,
-    ];
-    random
-        .pick(&ways)
-        .copied()
-        .unwrap_or(LeaseTampering::Delete)
+    ])
 }

@@ -159,70 +159,9 @@ pub enum CandidateTampering {
     Unreadable,
 }
 
-/// The kinds of faults, for counting.
-pub const KINDS: [&str; 25] = [
-    "crash",
-    "shut down",
-    "pause",
-    "partition",
-    "slow",
-    "freeze watches",
-    "end watches",
-    "old cache",
-    "refuse",
-    "lose",
-    "delay",
-    "repeat",
-    "compact",
-    "step clock",
-    "stop clock",
-    "tamper with lease",
-    "tamper with candidate",
-    "twin",
-    "plain client",
-    "built-in elector",
-    "electors away",
-    "may not write",
-    "tamper with the electors' lock",
-    "idle candidate",
-    "operator's word",
-];
-
 // === impl FaultKind ===
 
 impl FaultKind {
-    /// Its index in [`KINDS`].
-    #[must_use]
-    pub const fn index(&self) -> usize {
-        match self {
-            Self::Crash(..) => 0,
-            Self::ShutDown(..) => 1,
-            Self::Pause(..) => 2,
-            Self::Partition(..) => 3,
-            Self::Slow(..) => 4,
-            Self::Freeze(..) => 5,
-            Self::EndWatches(..) => 6,
-            Self::OldCache(..) => 7,
-            Self::Refuse(..) => 8,
-            Self::Lose(..) => 9,
-            Self::Delay(..) => 10,
-            Self::Repeat(..) => 11,
-            Self::Compact => 12,
-            Self::StepClock(..) => 13,
-            Self::StopClock(..) => 14,
-            Self::TamperWithLease(..) => 15,
-            Self::TamperWithCandidate(..) => 16,
-            Self::Twin(..) => 17,
-            Self::Plain(..) => 18,
-            Self::Builtin(..) => 19,
-            Self::ElectorsAway(..) => 20,
-            Self::Forbid(..) => 21,
-            Self::TamperWithLock(_) => 22,
-            Self::IdleCandidate(..) => 23,
-            Self::Say(..) => 24,
-        }
-    }
-
     /// The process that it is for.
     pub(crate) const fn who(&self) -> Option<ProcessIndex> {
         match self {
@@ -243,36 +182,17 @@ impl FaultKind {
             | Self::TamperWithCandidate(who, ..)
             | Self::Twin(who, ..)
             | Self::Forbid(who, ..) => Some(*who),
-            Self::Compact
-            | Self::TamperWithLease(..)
-            | Self::TamperWithLock(_)
-            | Self::Plain(..)
-            | Self::Builtin(..)
-            | Self::IdleCandidate(..)
-            | Self::Say(..)
-            | Self::ElectorsAway(..) => None,
+            _ => None,
         }
     }
 
     /// True if something is done when it is over.
     pub(crate) const fn ends(&self) -> bool {
-        matches!(
+        let ends_alone = matches!(
             self,
-            Self::Crash(..)
-                | Self::ShutDown(..)
-                | Self::Pause(..)
-                | Self::Partition(..)
-                | Self::Slow(..)
-                | Self::Freeze(..)
-                | Self::OldCache(..)
-                | Self::StopClock(..)
-                | Self::Twin(..)
-                | Self::Plain(..)
-                | Self::Builtin(..)
-                | Self::ElectorsAway(..)
-                | Self::Forbid(..)
-                | Self::Say(..)
-        )
+            Self::Delay(..) | Self::Repeat(..) | Self::IdleCandidate(..)
+        );
+        !ends_alone && !self.lasts().is_zero()
     }
 
     /// Its duration, as far as it is a matter of time.
@@ -296,14 +216,7 @@ impl FaultKind {
             | Self::Say(_, _, time)
             | Self::ElectorsAway(time)
             | Self::Forbid(_, time) => *time,
-            Self::EndWatches(..)
-            | Self::Refuse(..)
-            | Self::Lose(..)
-            | Self::Compact
-            | Self::StepClock(..)
-            | Self::TamperWithLease(..)
-            | Self::TamperWithLock(_)
-            | Self::TamperWithCandidate(..) => Duration::ZERO,
+            _ => Duration::ZERO,
         }
     }
 }
