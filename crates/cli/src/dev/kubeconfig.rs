@@ -23,10 +23,6 @@ const MARK: &str = "# Written by `elector dev`, which removes it when it ends.\n
 
 impl KubeconfigFile {
     /// Writes the kubeconfig of a server at `url`, to `path` or to a new temporary folder. It appears as a whole.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written, or when `path` is a file that was not written by this function.
     pub(super) fn write(path: Option<&Path>, url: &str) -> anyhow::Result<Self> {
         let (path, folder) = match path {
             Some(path) => {
@@ -66,10 +62,6 @@ impl KubeconfigFile {
     }
 
     /// Removes it, unless another program has written there meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be removed.
     pub(super) fn remove(mut self) -> anyhow::Result<()> {
         self.clear()
             .with_context(|| format!("remove the kubeconfig {}", self.path.display()))
@@ -124,21 +116,6 @@ current-context: elector-dev
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn it_is_there_while_it_is_of_use() {
-        let file = KubeconfigFile::write(None, "http://127.0.0.1:1").unwrap();
-        let path = file.path().to_owned();
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.contains("    server: http://127.0.0.1:1\n"), "{text}");
-        file.remove().unwrap();
-        assert!(!path.parent().unwrap().exists());
-
-        let file = KubeconfigFile::write(None, "http://127.0.0.1:1").unwrap();
-        let path = file.path().to_owned();
-        drop(file);
-        assert!(!path.parent().unwrap().exists());
-    }
 
     #[test]
     fn what_came_from_elsewhere_is_neither_overwritten_nor_removed() {

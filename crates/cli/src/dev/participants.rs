@@ -2,9 +2,8 @@
 //! they report.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -38,7 +37,6 @@ pub(super) struct DevParticipants {
     candidates: BTreeMap<Identity, Participant>,
     elector: Option<Participant>,
     reports: ReportSender,
-    at_work: Arc<WorkCount>,
 }
 
 /// Where reports go; sending one never waits.
@@ -50,16 +48,6 @@ struct Participant {
     tasks: JoinSet<()>,
     leave: oneshot::Sender<()>,
 }
-
-/// The number of candidates at the work that one may do at a time.
-#[derive(Debug, Default)]
-struct WorkCount {
-    now: AtomicUsize,
-    most: AtomicUsize,
-}
-
-/// The time that a candidate works.
-struct WorkGuard(Arc<WorkCount>);
 
 /// The most reports that may wait to be read.
 const MOST_REPORTS: usize = 4096;
@@ -85,7 +73,6 @@ impl DevParticipants {
             candidates: BTreeMap::new(),
             elector: None,
             reports: ReportSender(reports),
-            at_work: Arc::default(),
         };
         (participants, news)
     }
@@ -113,7 +100,7 @@ impl DevParticipants {
         Ok(())
     }
 
-    /// Starts a candidate, whose work is to be counted among those at work.
+    /// Starts a candidate. Its work is to lead.
     pub(super) async fn start_candidate(
         &mut self,
         name: &Identity,
@@ -134,11 +121,13 @@ impl DevParticipants {
                 ));
             });
         let (leave, left) = oneshot::channel();
-        let (reports, name, at_work) = (self.reports.clone(), name.clone(), self.at_work.clone());
+        let (reports, reporter) = (self.reports.clone(), name.clone());
         let mut tasks = JoinSet::new();
-        let reporter = name.clone();
         tasks.spawn(async move {
-            let work = |leadership: Leadership| lead(leadership, at_work.clone());
+            let work = |leadership: Leadership| async move {
+                leadership.stopped().await;
+                Ok::<(), Infallible>(())
+            };
             let how = match candidate.run(work, gone(left)).await {
                 Ok(elector_candidate::RunOutcome::ShutDown(_)) => return,
                 Ok(outcome) => format!("{outcome:?}"),
@@ -146,7 +135,8 @@ impl DevParticipants {
             };
             reports.write(ParticipantReport::Left(reporter, how));
         });
-        self.candidates.insert(name, Participant { tasks, leave });
+        let candidate = Participant { tasks, leave };
+        self.candidates.insert(name.clone(), candidate);
         Ok(())
     }
 
@@ -161,11 +151,6 @@ impl DevParticipants {
         Ok(())
     }
 
-    /// The most that have been at work at the same time.
-    pub(super) fn most_at_work(&self) -> usize {
-        self.at_work.most.load(Ordering::SeqCst)
-    }
-
     /// Ends all of them in good order: first the elector, so that it does not elect candidates that are about to leave.
     pub(super) async fn leave(&mut self) {
         if let Some(elector) = self.elector.take() {
@@ -175,16 +160,6 @@ impl DevParticipants {
         let mut leaving: JoinSet<()> = candidates.map(Participant::leave).collect();
         while leaving.join_next().await.is_some() {}
     }
-}
-
-/// The work of a term: to be the one at work.
-async fn lead(
-    leadership: Leadership,
-    at_work: Arc<WorkCount>,
-) -> Result<(), std::convert::Infallible> {
-    let _guard = WorkGuard::begin(at_work);
-    leadership.stopped().await;
-    Ok(())
 }
 
 /// Waits until a participant is told to leave. One that is dropped is not told.
@@ -211,43 +186,5 @@ impl Participant {
         let all = async { while self.tasks.join_next().await.is_some() {} };
         // A participant that takes longer is dropped.
         let _ = tokio::time::timeout(LEAVE_TIMEOUT, all).await;
-    }
-}
-
-// === impl WorkGuard ===
-
-impl WorkGuard {
-    fn begin(at_work: Arc<WorkCount>) -> Self {
-        let now = at_work.now.fetch_add(1, Ordering::SeqCst) + 1;
-        at_work.most.fetch_max(now, Ordering::SeqCst);
-        Self(at_work)
-    }
-}
-
-impl Drop for WorkGuard {
-    fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_most_at_work_are_counted() {
-        let at_work = Arc::new(WorkCount::default());
-        drop(WorkGuard::begin(at_work.clone()));
-        let first = WorkGuard::begin(at_work.clone());
-        assert_eq!(at_work.most.load(Ordering::SeqCst), 1);
-        drop(WorkGuard::begin(at_work.clone()));
-        drop(first);
-        assert_eq!(
-            (
-                at_work.now.load(Ordering::SeqCst),
-                at_work.most.load(Ordering::SeqCst)
-            ),
-            (0, 2)
-        );
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Reporter<W> {
     /// The candidates that this process runs.
     participants: BTreeSet<Identity>,
     registered: BTreeSet<Identity>,
+    at_work: BTreeSet<Identity>,
+    most_at_work: usize,
     /// The elector's reasons for the leader of each term.
     reasons: BTreeMap<(Identity, Term), String>,
     /// The elector's newest request, so that a repetition is not printed twice.
@@ -60,6 +62,8 @@ impl<W: Write> Reporter<W> {
             lease,
             participants: BTreeSet::new(),
             registered: BTreeSet::new(),
+            at_work: BTreeSet::new(),
+            most_at_work: 0,
             reasons: BTreeMap::new(),
             preference: None,
             yielding: None,
@@ -69,10 +73,6 @@ impl<W: Write> Reporter<W> {
     }
 
     /// A candidate of this process is about to start.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) fn introduce(&mut self, name: &Identity, version: &str) -> io::Result<()> {
         self.participants.insert(name.clone());
         let lease = &self.lease;
@@ -87,17 +87,19 @@ impl<W: Write> Reporter<W> {
         self.registered.contains(name)
     }
 
+    /// The most candidates that have been at work at the same time.
+    pub(super) const fn most_at_work(&self) -> usize {
+        self.most_at_work
+    }
+
     /// The leader, if it is a candidate of this process.
     pub(super) const fn leader(&self) -> Option<&CurrentLeader> {
         self.leader.as_ref()
     }
 
     /// A candidate has just crashed.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) fn crashed(&mut self, name: &Identity, at: Instant) -> io::Result<()> {
+        self.at_work.remove(name);
         if self.leader.take_if(|leader| leader.name == *name).is_some() {
             self.vacant = Some(LeaderGap::Crash(name.clone(), at));
         }
@@ -110,10 +112,6 @@ impl<W: Write> Reporter<W> {
     }
 
     /// Tells what was reported, and remembers it.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) fn handle(&mut self, reports: TimedReport) -> io::Result<()> {
         let at = reports.at;
         match reports.what {
@@ -191,8 +189,6 @@ impl<W: Write> Reporter<W> {
                 self.registered.insert(name);
                 Ok(())
             }
-            // Its work never fails.
-            Event::WorkFailed { .. } => Ok(()),
             Event::Acquired { free, .. } => self.narration.say(
                 at,
                 format_args!(
@@ -216,6 +212,7 @@ impl<W: Write> Reporter<W> {
                 _ => Ok(()),
             },
             Event::WorkStopped { .. } => {
+                self.at_work.remove(&name);
                 if self
                     .yielding
                     .take_if(|yielding| *yielding == name)
@@ -234,6 +231,8 @@ impl<W: Write> Reporter<W> {
     }
 
     fn handle_leading(&mut self, at: Instant, name: Identity, term: Term) -> io::Result<()> {
+        self.at_work.insert(name.clone());
+        self.most_at_work = self.most_at_work.max(self.at_work.len());
         self.narration
             .say(at, format_args!("{name} leads, term {term}"))?;
         let reason = self.reasons.remove(&(name.clone(), term));

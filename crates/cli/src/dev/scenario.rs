@@ -54,10 +54,6 @@ impl<W: Write> DemoScenario<W> {
     }
 
     /// Runs it.
-    ///
-    /// # Errors
-    ///
-    /// When it does not go as it should.
     pub(super) async fn run(&mut self) -> anyhow::Result<()> {
         for (name, version) in CANDIDATES {
             self.start_candidate(name, version).await?;
@@ -85,7 +81,7 @@ impl<W: Write> DemoScenario<W> {
             leader.name.as_str() == latecomer
         })
         .await?;
-        match self.participants.most_at_work() {
+        match self.reporter.most_at_work() {
             1 => self
                 .reporter
                 .narration
@@ -96,10 +92,6 @@ impl<W: Write> DemoScenario<W> {
     }
 
     /// Leaves the cluster to its users, and goes on telling. Returns with an error only.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) async fn run_on(&mut self, program: &str) -> anyhow::Result<()> {
         let narration = &mut self.reporter.narration;
         narration.say(
@@ -126,10 +118,6 @@ impl<W: Write> DemoScenario<W> {
     }
 
     /// Ends all participants in good order.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
     pub(super) async fn leave(&mut self, signal: Option<Signal>) -> anyhow::Result<()> {
         let now = Instant::now();
         let outcome = match signal {

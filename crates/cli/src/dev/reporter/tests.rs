@@ -85,6 +85,7 @@ fn a_crash_and_a_hand_over_are_measured() {
     test.yields(7000, "b", "a");
     test.changed(7001, Some("a"), 3, "b handed over");
     test.leading(7002, "a", 3);
+    assert_eq!(test.reporter.most_at_work(), 1);
     let expected = [
         "a leads, term 1",
         "why: a is the only one",
