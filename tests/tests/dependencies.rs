@@ -64,6 +64,8 @@ fn no_program_that_ships_can_make_a_guard() {
     assert!(!has(&brought, "elector-candidate/test-util"), "{brought:?}");
     let brought = brought_by("elector-testing", "");
     assert!(has(&brought, "elector-candidate/test-util"), "{brought:?}");
+    // A user of the kit does not get what only the tests here ask for.
+    assert!(!has(&brought, "tracing-subscriber"), "{brought:?}");
 }
 
 /// The crates that are built with this one of the workspace and these features of it, and their own features.

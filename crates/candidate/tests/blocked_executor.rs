@@ -14,28 +14,12 @@ use elector_candidate::{
     Candidate, ClientArgs, Config, Leadership, Mode, RunError, RunOutcome, TermEnd, connect,
 };
 use elector_protocol::CandidateTiming;
-use tokio::net::TcpListener;
-use tokio::runtime::Builder;
 
 /// A server on a thread of its own, for as long as the test program runs, and the kubeconfig that leads to it.
 fn server(name: &str) -> ClientArgs {
-    let (tell, told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            tell.send(listener.local_addr().unwrap()).unwrap();
-            let server = ApiServer::new(ServerConfig::default());
-            server.serve(listener, std::future::pending::<()>()).await
-        })
-    });
-    let address = told.recv().unwrap();
     let kubeconfig = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let text = format!(
-        "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]\n\
-         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\nusers: [{{name: u, user: {{}}}}]\n"
-    );
-    std::fs::write(&kubeconfig, text).unwrap();
+    let server = ApiServer::new(ServerConfig::default());
+    std::fs::write(&kubeconfig, elector_testing::listen(&server).to_string()).unwrap();
     ClientArgs::of_kubeconfig(kubeconfig)
 }
 

@@ -6,14 +6,13 @@
 )]
 
 use std::fs;
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use elector_api::Lease;
 use elector_apiserver::{ApiServer, Config};
 use elector_protocol::LeaseRecord;
+use elector_testing::{listen, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
@@ -27,9 +26,6 @@ struct LeadingCommand {
     folder: TempDir,
 }
 
-/// The longest wait for anything: a machine under load is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// W of the candidate.
 const LEASE_DURATION: Duration = Duration::from_secs(4);
 
@@ -38,19 +34,18 @@ const LEASE_DURATION: Duration = Duration::from_secs(4);
 impl LeadingCommand {
     /// Term 7 of its lease was released, so that it leads at once.
     fn start(script: &str) -> Self {
-        let (server, address) = serve();
+        let server = ApiServer::new(Config::default());
         server.put("leases", ("default", "web"), |lease| {
             lease["spec"] =
                 json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 7});
         });
         let released = server.revision();
         let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c"}}],
-            "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
-        });
-        fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string()).unwrap();
+        fs::write(
+            folder.path().join("kubeconfig"),
+            listen(&server).to_string(),
+        )
+        .unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_elector"))
             .args([
                 "candidate",
@@ -81,7 +76,7 @@ impl LeadingCommand {
     /// A file that the command writes, once its last line is complete.
     fn written(&self, file: &str) -> String {
         let file = self.folder.path().join(file);
-        eventually(|| {
+        wait_until("the command writes", || {
             let text = fs::read_to_string(&file).unwrap_or_default();
             text.ends_with('\n').then_some(text)
         })
@@ -92,37 +87,6 @@ impl Drop for LeadingCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-fn serve() -> (ApiServer, std::net::SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = ApiServer::new(Config::default());
-    let serving = server.clone();
-    // It ends with the process.
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            serving.serve(listener, std::future::pending()).await
-        })
-    });
-    (server, address)
-}
-
-fn eventually<T>(mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = condition() {
-            return found;
-        }
-        assert!(Instant::now() < deadline);
-        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -151,7 +115,7 @@ fn the_lease_is_renewed_for_as_long_as_a_command_drains() {
     kill_process(process, Signal::TERM).unwrap();
     leading.written("told");
     let (told, now) = (leading.record(), Instant::now());
-    eventually(|| {
+    wait_until("the lease is renewed", || {
         let record = leading.record();
         assert_eq!((&record.holder, record.token), (&told.holder, told.token));
         let lasted = now.elapsed() > 2 * LEASE_DURATION;

@@ -8,8 +8,9 @@
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use elector_testing::wait_until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -74,15 +75,6 @@ fn kubeconfig(folder: &TempDir) -> String {
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, KUBECONFIG).unwrap();
     file.to_str().unwrap().to_owned()
-}
-
-/// Waits until the condition is met.
-fn eventually(mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !condition() {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn candidate(kubeconfig: &str, address: &str) -> Command {
@@ -152,7 +144,9 @@ fn a_candidate_is_ready_while_its_health_command_passes() {
         "--health-failure-threshold=2",
     ];
     let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
-    eventually(|| candidate.probe("/readyz").0 == 500);
+    wait_until("an answer", || {
+        (candidate.probe("/readyz").0 == 500).then_some(())
+    });
     assert_eq!(
         candidate.probe("/readyz/health"),
         (
@@ -162,9 +156,13 @@ fn a_candidate_is_ready_while_its_health_command_passes() {
     );
     assert_eq!(candidate.probe("/livez").0, 200, "a restart brings no disk");
     std::fs::write(&disk, "").unwrap();
-    eventually(|| candidate.probe("/readyz").0 == 200);
+    wait_until("an answer", || {
+        (candidate.probe("/readyz").0 == 200).then_some(())
+    });
     std::fs::remove_file(&disk).unwrap();
-    eventually(|| candidate.probe("/readyz").0 == 500);
+    wait_until("an answer", || {
+        (candidate.probe("/readyz").0 == 500).then_some(())
+    });
 }
 
 /// With all that it has started.
@@ -181,9 +179,13 @@ fn a_health_command_that_takes_too_long_is_killed() {
     ];
     let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
     let started = || std::fs::read_to_string(&pid).unwrap_or_default();
-    eventually(|| started().lines().count() >= 2);
+    wait_until("a second start", || {
+        (started().lines().count() >= 2).then_some(())
+    });
     let first = started().lines().next().unwrap().to_owned();
-    eventually(|| !is_running(&first));
+    wait_until("the end of the first", || {
+        (!is_running(&first)).then_some(())
+    });
     let (_, said) = candidate.probe("/readyz/health");
     assert!(said.contains("unwell: no answer within 500ms"), "{said}");
 }

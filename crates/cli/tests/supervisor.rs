@@ -14,6 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use elector_runtime::{Clock as _, SystemClock};
+use elector_testing::wait_until;
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -24,9 +25,6 @@ struct SupervisedScript {
     orders: Option<PipeWriter>,
     folder: tempfile::TempDir,
 }
-
-/// The longest wait for anything: a machine under load is slow.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -52,20 +50,9 @@ fn limits(deadline: Duration, lease_limit: Duration) -> String {
     json!({ "limits": limits }).to_string()
 }
 
-fn eventually<T>(what: &str, condition: impl Fn() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = condition() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// The process id in a file, once its line is complete.
 fn written(file: &Path) -> Pid {
-    eventually("a process id is written", || {
+    wait_until("a process id is written", || {
         let text = fs::read_to_string(file).unwrap_or_default();
         let id = text.strip_suffix('\n')?.parse().unwrap();
         Pid::from_raw(id)
@@ -87,17 +74,7 @@ fn runs(process: Pid) -> bool {
 
 /// The end of a process, without any more being done to it.
 fn end(process: &mut Child) -> ExitStatus {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(status) = process.try_wait().unwrap() {
-            return status;
-        }
-        if Instant::now() >= deadline {
-            let _ = process.kill();
-            panic!("it does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("it ends", || process.try_wait().unwrap())
 }
 
 // === impl SupervisedScript ===
@@ -199,9 +176,9 @@ fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() 
     let mut supervised = SupervisedScript::start(&script);
     let (child, command) = (supervised.pid("child"), supervised.pid("command"));
     let ready = supervised.folder.path().join("ready");
-    eventually("the child ignores SIGTERM", || ready.exists().then_some(()));
+    wait_until("the child ignores SIGTERM", || ready.exists().then_some(()));
     supervised.order_to_terminate();
-    eventually("it is told", || supervised.is_told_once().then_some(()));
+    wait_until("it is told", || supervised.is_told_once().then_some(()));
     assert!(runs(command) && runs(child), "they go on");
     supervised.order_to_kill();
     assert_eq!(supervised.code(), 137);
@@ -244,19 +221,19 @@ fn a_renewal_that_came_while_the_supervisor_was_stopped_counts() {
     supervised.pid("command");
     let wait = Duration::from_millis(200);
     supervised.order(&limits(wait, HOUR));
-    eventually("the order is read", || supervised.has_read());
+    wait_until("the order is read", || supervised.has_read());
     supervised.signal(Signal::STOP);
     let passed = Instant::now() + wait;
     supervised.order(&limits(HOUR, HOUR));
-    eventually("the deadline passes", || {
+    wait_until("the deadline passes", || {
         (Instant::now() > passed).then_some(())
     });
     supervised.signal(Signal::CONT);
-    eventually("the order is read", || supervised.has_read());
+    wait_until("the order is read", || supervised.has_read());
     std::thread::sleep(Duration::from_millis(200));
     assert!(!supervised.folder.path().join("told").exists());
     supervised.order_to_terminate();
-    eventually("it is told", || supervised.is_told_once().then_some(()));
+    wait_until("it is told", || supervised.is_told_once().then_some(()));
 }
 
 #[test]
@@ -292,7 +269,7 @@ fn a_daemon_does_not_outlive_the_kill() {
     let mut supervised = SupervisedScript::start(&format!("trap '' TERM; {DAEMON}; sleep 300"));
     let daemon = supervised.pid("daemon");
     let parent = supervised.process.id();
-    eventually("the daemon is adopted", || {
+    wait_until("the daemon is adopted", || {
         state(daemon).filter(|(_, adopted)| *adopted == parent)
     });
     supervised.order_to_kill();
@@ -306,7 +283,7 @@ fn many_orphans_are_reaped_while_the_command_runs() {
     let supervised = SupervisedScript::start(&format!("{orphans}; sleep 300"));
     for orphan in 1..=8 {
         let orphan = supervised.pid(&format!("orphan-{orphan}"));
-        eventually("the orphan is reaped", || {
+        wait_until("the orphan is reaped", || {
             state(orphan).is_none().then_some(())
         });
     }
@@ -322,7 +299,7 @@ fn a_signal_to_the_supervisor_itself_ends_nothing() {
     }
     // A process that reads has taken what signals were sent to it before.
     supervised.order(&limits(HOUR, HOUR));
-    eventually("the order is read", || supervised.has_read());
+    wait_until("the order is read", || supervised.has_read());
     assert!(runs(command) && supervised.process.try_wait().unwrap().is_none());
     // The command has not inherited that.
     kill_process(command, Signal::TERM).unwrap();
@@ -335,7 +312,7 @@ fn the_command_dies_with_a_supervisor_that_is_killed() {
     let command = supervised.pid("command");
     supervised.signal(Signal::KILL);
     assert_eq!(end(&mut supervised.process).signal(), Some(9));
-    eventually("the command dies", || (!runs(command)).then_some(()));
+    wait_until("the command dies", || (!runs(command)).then_some(()));
 }
 
 #[test]
@@ -347,7 +324,7 @@ fn process_1_passes_signals_on_and_reaps_what_others_leave_behind() {
         .spawn()
         .unwrap();
     let orphan = written(&folder.path().join("orphan"));
-    eventually("the orphan is reaped", || {
+    wait_until("the orphan is reaped", || {
         state(orphan).is_none().then_some(())
     });
     let child = written(&folder.path().join("child"));

@@ -25,10 +25,10 @@
 //!
 //! ```
 //! use elector_candidate::{Config, Leadership};
-//! use elector_testing::{EffectLog, EmbeddedCluster, millis, seconds};
+//! use elector_testing::{EffectLog, EmbeddedCluster, seconds};
 //!
 //! /// What is to be tested: it writes a row a second, and closes its table when it stops.
-//! async fn controller(leadership: Leadership, database: EffectLog, close: u64) -> Result<(), String> {
+//! async fn controller(leadership: Leadership, database: EffectLog) -> Result<(), String> {
 //!     let mut tick = tokio::time::interval(seconds(1));
 //!     loop {
 //!         tokio::select! {
@@ -37,7 +37,7 @@
 //!             _ = tick.tick() => database.record("row"),
 //!         }
 //!     }
-//!     tokio::time::sleep(seconds(close)).await;
+//!     tokio::time::sleep(seconds(2)).await;
 //!     database.record("closed");
 //!     Ok(())
 //! }
@@ -47,7 +47,7 @@
 //! // #[tokio::test(start_paused = true)]
 //! let cluster = EmbeddedCluster::new();
 //! let config = Config::new("web", "1.0.0".parse().unwrap());
-//! let mut program = cluster.run(config, |leadership, effects| controller(leadership, effects, 2));
+//! let mut program = cluster.run(config, controller);
 //! program.leads().await;
 //! program.faults().partition(true);
 //!
@@ -55,17 +55,6 @@
 //! report.assert_nothing_late();
 //! report.assert_returned();
 //! assert_eq!(report.effects.last().unwrap().what, "closed");
-//! # // One that takes longer to close than the lease leaves is caught.
-//! # let config = Config::new("web", "1.0.0".parse().unwrap());
-//! # let cluster = EmbeddedCluster::new();
-//! # let mut program = cluster.run(config, |leadership, effects| controller(leadership, effects, 5));
-//! # program.leads().await;
-//! # program.faults().partition(true);
-//! # let report = program.term_report().await;
-//! # let caught = std::panic::catch_unwind(|| report.assert_returned()).unwrap_err();
-//! # let text = caught.downcast_ref::<String>().unwrap();
-//! # assert!(text.starts_with("the work did not return in time, and was dropped"), "{text}");
-//! # let _ = millis(1);
 //! # }
 //! ```
 //!
@@ -160,6 +149,17 @@
 //! assert_eq!(rows, [1]);
 //! ```
 //!
+//! # Who else takes part?
+//!
+//! [`EmbeddedCluster::register`], [`EmbeddedCluster::candidate`] and [`ScriptedCandidate`] are candidates of other
+//! processes, [`EmbeddedCluster::keep`] is a holder that is no candidate, and [`StoredLease`] is what an elector or a
+//! stranger writes. [`EmbeddedCluster::requests`] is what programs asked the server for.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `log` | `CapturedLog`: the log of the test's thread, line by line |
+//! | `metrics` | `Scrape`: the text that Prometheus is given, read back |
+//!
 //! # What it does not show
 //!
 //! Virtual time stands still while anything runs, so work that blocks its thread blocks the test, and is late by no
@@ -167,21 +167,47 @@
 //! disks takes time that a paused clock does not know of: it needs fakes. The API server serves Leases, LeaseCandidates,
 //! Namespaces and Events, and no other kinds.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
+mod actors;
 mod effect_log;
 mod embedded_cluster;
+mod history;
+mod listen;
+#[cfg(feature = "log")]
+mod log;
+mod one_lease;
 mod program;
+mod requests;
+#[cfg(feature = "metrics")]
+mod scrape;
+mod scripted;
 mod stored_lease;
 mod term_report;
 mod time;
 
+pub use actors::BackgroundTask;
 pub use effect_log::{EffectLog, RecordedEffect};
 pub use elector_apiserver::{ApiServer, Config as ServerConfig, NativeCandidates};
 pub use elector_apiserver::{Fault, Latency, RequestVerb, Rule, Switches};
 pub use elector_candidate::TestTerm;
 pub use elector_runtime::TokioClock;
-pub use embedded_cluster::{EmbeddedCluster, REQUEST_LATENCY};
+pub use embedded_cluster::{
+    CANDIDATES, CUSTOM_CANDIDATES, EmbeddedCluster, LEASES, REQUEST_LATENCY,
+};
 pub use http::StatusCode;
+pub use listen::{listen, wait_until};
+#[cfg(feature = "log")]
+pub use log::CapturedLog;
+pub use one_lease::OneLease;
 pub use program::ProgramUnderTest;
+pub use requests::SentRequest;
+#[cfg(feature = "metrics")]
+pub use scrape::{Scrape, assert_described, described_metrics, documented_metrics};
+pub use scripted::ScriptedCandidate;
 pub use stored_lease::StoredLease;
 pub use term_report::{TermReport, WorkStop};
 pub use time::{eventually, millis, pass, seconds};

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::effect_log::EffectLog;
-use crate::embedded_cluster::EmbeddedCluster;
+use crate::embedded_cluster::{EmbeddedCluster, PROGRAM};
 use crate::stored_lease::StoredLease;
 use crate::term_report::{TermReport, WorkStop};
 use crate::time::{PATIENCE, holds_within, pass};
@@ -53,9 +53,6 @@ struct WorkObserver {
     returned: bool,
 }
 
-/// The name of a program that was given no identity.
-const NAME: &str = "program";
-
 // === impl EmbeddedCluster ===
 
 impl EmbeddedCluster {
@@ -78,8 +75,8 @@ impl EmbeddedCluster {
         T: Send + 'static,
         E: fmt::Display + Send + 'static,
     {
-        config.identity = config.identity.or_else(|| Identity::new(NAME));
-        let name = config.identity.as_ref().map_or(NAME, Identity::as_str);
+        config.identity = config.identity.or_else(|| Identity::new(PROGRAM));
+        let name = config.identity.as_ref().map_or(PROGRAM, Identity::as_str);
         let candidate = Candidate::new(config.clone(), self.connect(name));
         let candidate = candidate.unwrap_or_else(|error| panic!("configure {name}: {error}"));
         let (terms, clock) = (Arc::new(Mutex::new(Vec::new())), self.clock());
@@ -174,7 +171,7 @@ impl<T, E> ProgramUnderTest<T, E> {
 
     /// From now on every request and every watch of it fares well.
     pub fn heal(&self) {
-        self.cluster.heal(self.name());
+        self.cluster.heal_program(self.name());
     }
 
     /// Starts another process that wants the same lease, `rival`: a candidate like this one, with a connection of its own,

@@ -6,7 +6,7 @@ use elector_api::{Carrier, Lease};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord};
 use elector_runtime::Clock as _;
 
-use crate::embedded_cluster::EmbeddedCluster;
+use crate::embedded_cluster::{EmbeddedCluster, LEASES};
 
 /// A Lease in the store of an [`EmbeddedCluster`], and what other actors of the cluster do to it: in no time, and past
 /// every rule of the API server. Programs that watch it hear of it at once.
@@ -15,9 +15,6 @@ pub struct StoredLease {
     cluster: EmbeddedCluster,
     key: LeaseKey,
 }
-
-/// The resource of Leases.
-const LEASES: &str = "leases";
 
 /// The time in which the candidate that an elector has chosen is to accept.
 const GRANT: Duration = Duration::from_secs(5);
@@ -45,7 +42,7 @@ impl StoredLease {
     /// The holder that it names. `None` where it names none, and where there is no Lease.
     #[must_use]
     pub fn holder(&self) -> Option<String> {
-        let holder = self.stored()?.spec.holder_identity?;
+        let holder = self.object()?.spec.holder_identity?;
         (!holder.is_empty()).then_some(holder)
     }
 
@@ -91,17 +88,43 @@ impl StoredLease {
     /// When the text is no identity: it is empty.
     pub fn grant(&self, candidate: &str) {
         let (candidate, now) = (identity(candidate), self.cluster.clock().wall());
-        if self.stored().is_none() {
-            self.store(&Lease::born(&self.key, None, Carrier::Annotations));
+        if self.object().is_none() {
+            self.create();
         }
         self.write(|record| record.granted(candidate, GRANT, now));
     }
 
-    fn write(&self, change: impl FnOnce(&LeaseRecord) -> LeaseRecord) {
-        let lease = self.lease();
-        let record = lease.record();
-        let record = record.unwrap_or_else(|fault| panic!("the Lease {} is {fault:?}", self.key));
-        self.store(&lease.with_record(&change(&record), Carrier::Annotations));
+    /// The Lease as it is stored, where there is one.
+    #[must_use]
+    pub fn object(&self) -> Option<Lease> {
+        let object = self.cluster.server().object(LEASES, self.place());
+        object.map(Lease::from_value)
+    }
+
+    /// Its record.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such Lease, or it cannot be read.
+    #[must_use]
+    pub fn record(&self) -> LeaseRecord {
+        let record = self.lease().record();
+        record.unwrap_or_else(|fault| panic!("the Lease {} is {fault:?}", self.key))
+    }
+
+    /// Another record is written into it, as by an elector.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such Lease, or it cannot be read.
+    pub fn write(&self, change: impl FnOnce(&LeaseRecord) -> LeaseRecord) {
+        let record = change(&self.record());
+        self.store(&self.lease().with_record(&record, Carrier::Annotations));
+    }
+
+    /// It is created, born as an elector creates it.
+    pub fn create(&self) {
+        self.store(&Lease::born(&self.key, None, Carrier::Annotations));
     }
 
     fn store(&self, lease: &Lease) {
@@ -113,13 +136,8 @@ impl StoredLease {
     }
 
     fn lease(&self) -> Lease {
-        self.stored()
-            .unwrap_or_else(|| panic!("{}", self.missing()))
-    }
-
-    fn stored(&self) -> Option<Lease> {
-        let object = self.cluster.server().object(LEASES, self.place());
-        object.map(Lease::from_value)
+        let lease = self.object();
+        lease.unwrap_or_else(|| panic!("{}", self.missing()))
     }
 
     fn place(&self) -> (&str, &str) {

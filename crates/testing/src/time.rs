@@ -87,23 +87,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wait_in_vain_names_its_caller() {
         let line = line!() + 1;
-        let waiting = eventually(|| false);
-        let message = elector_runtime::panic_text(&*catch(waiting).await);
+        let waiting = tokio::spawn(eventually(|| false));
+        let panic = waiting.await.unwrap_err().into_panic();
+        let message = elector_runtime::panic_text(&*panic);
         let named = format!("time.rs:{line}:");
         assert!(message.contains(&named), "{message}");
-    }
-
-    async fn catch(future: impl Future<Output = ()>) -> Box<dyn std::any::Any + Send> {
-        let mut future = std::pin::pin!(future);
-        std::future::poll_fn(|context| {
-            let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                future.as_mut().poll(context)
-            }));
-            match polled {
-                Ok(poll) => poll.map(|()| panic!("it did not panic")),
-                Err(panic) => std::task::Poll::Ready(panic),
-            }
-        })
-        .await
     }
 }

@@ -1,16 +1,14 @@
 //! The cost of a thread of its own for the renewals of a candidate with a client of its own.
 
+use std::fs;
 use std::future::pending;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use elector_apiserver::{ApiServer, Config as ServerConfig};
 use elector_candidate::{Candidate, CandidateHandle, ClientArgs, Config, connect};
-use elector_testkit::eventually;
-use tokio::net::TcpListener;
-use tokio::runtime::Builder;
+use elector_testing::{eventually, listen};
 use tokio::task::JoinSet;
 
 use crate::{note_win, spread};
@@ -65,23 +63,9 @@ pub(crate) async fn rows() -> Vec<(String, String)> {
 
 /// A server on a thread of its own, for as long as this program runs.
 fn server() -> ClientArgs {
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            tell.send(listener.local_addr().unwrap()).unwrap();
-            let server = ApiServer::new(ServerConfig::default());
-            server.serve(listener, pending::<()>()).await
-        })
-    });
-    let address = told.recv().unwrap();
     let kubeconfig = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("leadership");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]\n\
-         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\nusers: [{{name: u, user: {{}}}}]\n"
-    );
-    fs::write(&kubeconfig, text).unwrap();
+    let server = ApiServer::new(ServerConfig::default());
+    fs::write(&kubeconfig, listen(&server).to_string()).unwrap();
     ClientArgs::of_kubeconfig(kubeconfig)
 }
 

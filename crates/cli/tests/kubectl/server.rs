@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
@@ -11,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use elector_api::Rfc3339;
 use elector_apiserver::{ApiServer, Config};
 use elector_protocol::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The server, listening until the test ends.
@@ -27,30 +26,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl TestServer {
     pub(crate) fn start(config: Config) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
         let api = ApiServer::new(config);
-        let serving = api.clone();
-        // It ends with the process.
-        thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                serving.serve(listener, std::future::pending()).await
-            })
-        });
+        let mut kubeconfig = elector_testing::listen(&api);
+        let shop =
+            json!({"name": "shop", "context": {"cluster": "c", "user": "u", "namespace": "shop"}});
+        kubeconfig["contexts"].as_array_mut().unwrap().push(shop);
         let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = format!(
-            "{{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"c\", \
-             \"clusters\": [{{\"name\": \"c\", \"cluster\": {{\"server\": \"http://{address}\"}}}}], \
-             \"contexts\": [{{\"name\": \"c\", \"context\": {{\"cluster\": \"c\", \"user\": \"u\"}}}}, \
-             {{\"name\": \"shop\", \"context\": {{\"cluster\": \"c\", \"user\": \"u\", \"namespace\": \"shop\"}}}}], \
-             \"users\": [{{\"name\": \"u\", \"user\": {{}}}}]}}"
-        );
+        let kubeconfig = kubeconfig.to_string();
         fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
         Self { api, folder }
     }
@@ -61,7 +43,9 @@ impl TestServer {
             "holderIdentity": "a", "leaseDurationSeconds": 600, "leaseTransitions": 3,
             "acquireTime": ago(3 * 3600 + 10), "renewTime": ago(1),
         });
-        merge(&mut all, spec);
+        for (name, value) in spec.as_object().unwrap() {
+            all[name] = value.clone();
+        }
         self.api.put("leases", key, |fields| {
             fields.insert("spec".to_owned(), all);
         });
@@ -154,11 +138,4 @@ pub(crate) fn ago(seconds: i64) -> String {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn merge(all: &mut Value, some: &Value) {
-    let fields: &Map<String, Value> = some.as_object().unwrap();
-    for (name, value) in fields {
-        all[name] = value.clone();
-    }
 }

@@ -2,19 +2,21 @@
 
 use std::ops::Deref;
 
-use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate};
-use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
-use elector_runtime::Clock as _;
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_protocol::{Instant, LeaseKey, LeaseRecord};
 use serde_json::Value;
 
-use crate::cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, MemoryCluster};
+use crate::embedded_cluster::{CANDIDATES, CUSTOM_CANDIDATES, EmbeddedCluster, LEASES};
 use crate::history;
 use crate::requests::SentRequest;
-use elector_testing::seconds;
+use crate::stored_lease::StoredLease;
 
 /// A cluster with the born Lease `default/web`, and the candidate `me` for it. Clones are the same one.
 #[derive(Clone, Debug)]
-pub struct OneLease(MemoryCluster);
+pub struct OneLease {
+    cluster: EmbeddedCluster,
+    stored: StoredLease,
+}
 
 const NAMESPACE: &str = "default";
 const LEASE: &str = "web";
@@ -25,12 +27,11 @@ impl OneLease {
     /// A cluster whose candidates are served there; the server drops the fields of the gate.
     #[must_use]
     pub fn new(served: &[CandidateApi]) -> Self {
-        let cluster = Self(MemoryCluster::without_gate());
+        let cluster = EmbeddedCluster::new();
         cluster.serve(served);
-        let born = Lease::born(&Self::key(), None, Carrier::Annotations);
-        cluster.put_lease(NAMESPACE, LEASE, Value::Null);
-        cluster.store(&born);
-        cluster
+        let stored = cluster.lease(NAMESPACE, LEASE);
+        stored.create();
+        Self { cluster, stored }
     }
 
     /// The lease.
@@ -42,32 +43,28 @@ impl OneLease {
     /// The Lease as it stands.
     #[must_use]
     pub fn lease(&self) -> Option<Lease> {
-        self.0.lease(NAMESPACE, LEASE)
+        self.stored.object()
     }
 
     /// The record of the Lease.
     #[must_use]
     pub fn record(&self) -> LeaseRecord {
-        self.lease().unwrap().record().unwrap()
+        self.stored.record()
     }
 
     /// Writes the Lease as an elector or a stranger does.
     pub fn write(&self, change: impl FnOnce(&LeaseRecord) -> LeaseRecord) {
-        let lease = self.lease().unwrap();
-        let next = change(&lease.record().unwrap());
-        self.store(&lease.with_record(&next, Carrier::Annotations));
+        self.stored.write(change);
     }
 
     /// Grants the lease.
     pub fn grant(&self, to: &str) {
-        let (to, now) = (Identity::new(to).unwrap(), self.clock().wall());
-        self.write(|record| record.granted(to, seconds(5), now));
+        self.stored.grant(to);
     }
 
     /// Asks the holder to make room for this one.
     pub fn prefer(&self, whom: &str) {
-        let whom = Identity::new(whom);
-        self.write(|record| record.preferring(whom, None));
+        self.stored.prefer(whom);
     }
 
     /// Changes nothing that is judged.
@@ -86,7 +83,7 @@ impl OneLease {
 
     /// Deletes the Lease.
     pub fn delete_lease(&self) {
-        self.0.delete_lease(NAMESPACE, LEASE);
+        self.stored.delete();
     }
 
     /// Puts the store back, but for the record of the Lease.
@@ -159,21 +156,13 @@ impl OneLease {
     pub fn history(&self) -> Vec<String> {
         history::named(self.server().changes())
     }
-
-    fn store(&self, lease: &Lease) {
-        let written = serde_json::to_value(lease).unwrap();
-        self.put(LEASES, NAMESPACE, LEASE, |fields| {
-            fields["spec"] = written["spec"].clone();
-            fields["metadata"]["annotations"] = written["metadata"]["annotations"].clone();
-        });
-    }
 }
 
 impl Deref for OneLease {
-    type Target = MemoryCluster;
+    type Target = EmbeddedCluster;
 
-    fn deref(&self) -> &MemoryCluster {
-        &self.0
+    fn deref(&self) -> &EmbeddedCluster {
+        &self.cluster
     }
 }
 

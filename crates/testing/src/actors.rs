@@ -7,14 +7,34 @@ use elector_apiserver::Latency;
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::Clock as _;
 use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
 
-use crate::background::BackgroundTask;
-use crate::cluster::{LEASES, MemoryCluster};
-use elector_testing::{millis, pass, seconds};
+use crate::embedded_cluster::{EmbeddedCluster, LEASES};
+use crate::time::{millis, pass, seconds};
 
-// === impl MemoryCluster ===
+/// Something that goes on beside the test until it is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it ends it"]
+pub struct BackgroundTask(JoinHandle<()>);
 
-impl MemoryCluster {
+// === impl BackgroundTask ===
+
+impl BackgroundTask {
+    /// Begins it.
+    pub fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(task))
+    }
+}
+
+impl Drop for BackgroundTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+// === impl EmbeddedCluster ===
+
+impl EmbeddedCluster {
     /// Creates an object or changes the one that is there, past every rule.
     pub fn put(
         &self,
@@ -44,23 +64,17 @@ impl MemoryCluster {
         self.server().object(resource, (namespace, name))
     }
 
-    /// A Lease.
-    #[must_use]
-    pub fn lease(&self, namespace: &str, name: &str) -> Option<Lease> {
-        self.read(LEASES, namespace, name).map(Lease::from_value)
-    }
-
     /// The holder of a lease: nothing where there is no Lease, an empty text where it is unheld.
     #[must_use]
     pub fn holder(&self, namespace: &str, name: &str) -> Option<String> {
-        let lease = self.lease(namespace, name)?;
+        let lease = self.lease(namespace, name).object()?;
         Some(lease.spec.holder_identity.unwrap_or_default())
     }
 
     /// The term of a lease.
     #[must_use]
     pub fn term(&self, namespace: &str, name: &str) -> Option<i32> {
-        self.lease(namespace, name)?.spec.lease_transitions
+        self.lease(namespace, name).object()?.spec.lease_transitions
     }
 
     /// Waits until a lease is held by this one, and says how long that took.
@@ -142,7 +156,7 @@ impl MemoryCluster {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                if random.is_multiple_of(3) && cluster.lease(namespace, name).is_some() {
+                if random.is_multiple_of(3) && cluster.holder(namespace, name).is_some() {
                     cluster.put(LEASES, namespace, name, |fields| {
                         fields["metadata"]["annotations"]["stranger"] = random.to_string().into();
                     });
@@ -152,8 +166,12 @@ impl MemoryCluster {
     }
 
     /// Deletes a Lease.
+    ///
+    /// # Panics
+    ///
+    /// When it is not there.
     pub fn delete_lease(&self, namespace: &str, name: &str) {
-        self.delete(LEASES, namespace, name);
+        self.lease(namespace, name).delete();
     }
 
     /// Makes so many revisions of something else.

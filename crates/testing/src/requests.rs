@@ -1,14 +1,17 @@
-//! The requests of the program under test.
+//! The requests of programs.
+
+use std::sync::Arc;
 
 use elector_protocol::Instant;
 use http::{Method, Uri};
 use serde_json::Value;
 
-/// A request of the program under test, at the moment at which it was sent.
+/// A request of a program, at the moment at which it was sent.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SentRequest {
-    /// The program that sent it.
-    pub client: &'static str,
+    /// The name of the program that sent it.
+    pub client: Arc<str>,
     /// The method, and the path with its query: `PUT /apis/coordination.k8s.io/v1/namespaces/default/leases/web`.
     pub what: String,
     /// The method and the end of the path where it is for one object: `PUT leases/web`.
@@ -19,11 +22,18 @@ pub struct SentRequest {
     pub body: Value,
 }
 
+/// Every request so far, and every write that was carried out and confirmed.
+#[derive(Default)]
+pub(crate) struct RequestLog {
+    pub(crate) requests: Vec<SentRequest>,
+    pub(crate) writes: Vec<String>,
+}
+
 // === impl SentRequest ===
 
 impl SentRequest {
     pub(crate) fn new(
-        client: &'static str,
+        client: &Arc<str>,
         (method, uri): (&Method, &Uri),
         at: Instant,
         body: Value,
@@ -36,7 +46,7 @@ impl SentRequest {
             _ => None,
         };
         Self {
-            client,
+            client: Arc::clone(client),
             what: format!("{method} {uri}"),
             object,
             at,

@@ -5,9 +5,9 @@ use elector_protocol::{Identity, LeaseRecord, ResourceVersion, Token};
 use elector_runtime::Clock as _;
 use tokio::time::Instant;
 
-use crate::background::BackgroundTask;
-use crate::cluster::{LEASES, MemoryCluster};
-use elector_testing::{millis, seconds};
+use crate::actors::BackgroundTask;
+use crate::embedded_cluster::{EmbeddedCluster, LEASES};
+use crate::time::{millis, seconds};
 
 /// A candidate; dropping it is a crash.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct ScriptedCandidate {
 }
 
 struct CandidateScript {
-    cluster: MemoryCluster,
+    cluster: EmbeddedCluster,
     namespace: String,
     name: String,
     lease: String,
@@ -33,7 +33,7 @@ struct CandidateScript {
 impl ScriptedCandidate {
     /// Registers for a lease. `version` is both its binary and its emulation version.
     pub fn start(
-        cluster: &MemoryCluster,
+        cluster: &EmbeddedCluster,
         namespace: &str,
         name: &str,
         lease: &str,
@@ -45,7 +45,7 @@ impl ScriptedCandidate {
 
     /// The same as client-go does it: unmarked, without tokens, and deaf to an annotation.
     pub fn start_unmarked(
-        cluster: &MemoryCluster,
+        cluster: &EmbeddedCluster,
         namespace: &str,
         name: &str,
         lease: &str,
@@ -57,7 +57,7 @@ impl ScriptedCandidate {
     }
 
     fn run(
-        cluster: &MemoryCluster,
+        cluster: &EmbeddedCluster,
         namespace: &str,
         name: &str,
         lease: &str,
@@ -94,7 +94,7 @@ impl CandidateScript {
         self.register_where_served();
         self.cluster
             .acknowledge_once(self.resource, &self.namespace, &self.name);
-        let Some(lease) = self.cluster.lease(&self.namespace, &self.lease) else {
+        let Some(lease) = self.cluster.lease(&self.namespace, &self.lease).object() else {
             return;
         };
         let record = lease.record().unwrap();
