@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use elector_testing::wait_until;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Killed when it is dropped.
@@ -19,7 +20,7 @@ pub(crate) struct Dev {
 }
 
 /// The longest wait for anything before the test fails: many times what it takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 // === impl Dev ===
 
@@ -100,17 +101,7 @@ impl Dev {
     pub(crate) fn end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         while self.next(deadline).is_some() {}
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(
-                Instant::now() < deadline,
-                "it does not end: {:#?}",
-                self.lines
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("it ends", || self.child.try_wait().unwrap()).code()
     }
 
     /// The lines so far.

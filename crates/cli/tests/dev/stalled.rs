@@ -7,12 +7,11 @@ use std::io::{BufRead as _, BufReader, ErrorKind, PipeWriter, Write as _, pipe};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
+use elector_testing::wait_until;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::process::{Dev, PATIENCE};
+use crate::process::Dev;
 
 /// `O_NONBLOCK` of Linux.
 const NONBLOCK: i32 = 0o4000;
@@ -70,11 +69,7 @@ fn a_command_is_stopped_in_time_although_nobody_reads_standard_error() {
     fill(&writer);
 
     kill_process(Pid::from_child(&candidate), Signal::TERM).unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while runs(pid) {
-        assert!(Instant::now() < deadline, "the command still runs");
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the command ends", || (!runs(pid)).then_some(()));
     assert_eq!(candidate.try_wait().unwrap(), None, "it waits for a reader");
     drop(reader);
     assert_eq!(candidate.wait().unwrap().code(), Some(0));
