@@ -15,7 +15,7 @@ use elector_candidate::{
 };
 use elector_protocol::{Identity, Timestamp};
 use elector_runtime::{Cluster, TokioClock};
-use elector_testkit::CapturedLog;
+use elector_testing::CapturedLog;
 use kube::Client;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};

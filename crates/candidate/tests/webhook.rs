@@ -16,7 +16,7 @@ use std::time::Duration;
 use elector_api::CandidateApi;
 use elector_candidate::{Candidate, Config};
 use elector_protocol::Identity;
-use elector_testkit::{OneLease, eventually};
+use elector_testing::{OneLease, eventually};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

@@ -339,7 +339,7 @@ async fn sleep_until_holder(clock: &dyn Clock, until: Option<Instant>) {
 #[cfg(test)]
 mod tests {
     use elector_protocol::LeaseRecord;
-    use elector_testkit::{MemoryCluster, seconds};
+    use elector_testing::{EmbeddedCluster, seconds};
 
     use super::*;
 
@@ -351,7 +351,7 @@ mod tests {
             (LockRole::Leading, 0),
             (LockRole::Stopping, 0),
         ] {
-            let cluster = MemoryCluster::new();
+            let cluster = EmbeddedCluster::with_gate();
             let (election, clock) = (LeaderElection::new("pod"), cluster.clock());
             let observer: ElectorObserver = Arc::new(|_| {});
             let cluster_client = cluster.cluster();

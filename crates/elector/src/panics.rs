@@ -2,14 +2,14 @@
 
 use elector_protocol::elector::{Decision, Election, Settings};
 use elector_protocol::{Instant, Timestamp};
-use elector_testkit::{
-    BackgroundTask, CANDIDATES, CapturedLog, MemoryCluster, ScriptedCandidate, millis, pass,
+use elector_testing::{
+    BackgroundTask, CANDIDATES, CapturedLog, EmbeddedCluster, ScriptedCandidate, millis, pass,
     seconds,
 };
 
 use crate::{Config, Elector};
 
-fn leads(cluster: &MemoryCluster, lease: &str, holder: &str) -> bool {
+fn leads(cluster: &EmbeddedCluster, lease: &str, holder: &str) -> bool {
     cluster.holder("ns", lease).as_deref() == Some(holder)
 }
 
@@ -23,7 +23,7 @@ fn stumble(election: &Election, now: Instant, wall: Timestamp, settings: &Settin
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_stops_one_lease_for_as_long_as_it_lasts() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let elector = Elector::new(Config::default(), cluster.cluster()).unwrap();
     let elector = elector.with_clock(cluster.clock()).with_step(stumble);
     let _elector = BackgroundTask::spawn(elector.run(std::future::pending::<()>()));

@@ -12,7 +12,7 @@ use elector::{Config, Elector, Event};
 use elector_apiserver::{ApiServer, Config as ServerConfig};
 use elector_protocol::Timestamp;
 use elector_runtime::{Cluster, TokioClock};
-use elector_testkit::CapturedLog;
+use elector_testing::CapturedLog;
 use kube::Client;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};

@@ -20,7 +20,7 @@ use std::{env, fs, thread};
 use elector_api::{CandidateApi, Lease};
 use elector_candidate::{Candidate, CandidateHandle, Config, Event, LeaderGate};
 use elector_protocol::Identity;
-use elector_testkit::{OneLease, eventually};
+use elector_testing::{OneLease, eventually};
 use futures::{StreamExt as _, future};
 use kube::api::Api;
 use kube::runtime::controller::{Action, Controller};
@@ -150,7 +150,7 @@ impl MeasuredController {
             }
             future::ready(Ok::<_, Infallible>(Action::await_change()))
         };
-        let client = cluster.cluster_of("controller").client().clone();
+        let client = cluster.connect("controller").client().clone();
         let api = Api::<Lease>::namespaced_with(client, NAMESPACE, &());
         let controller = Controller::new(api, watcher::Config::default());
         let store = controller.store();

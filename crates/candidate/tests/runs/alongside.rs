@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use elector_candidate::{AfterFailure, Candidate, Config, RunError, RunOutcome, TermEnd};
 use elector_protocol::Occupancy;
-use elector_testkit::{OneLease, seconds};
+use elector_testing::{OneLease, seconds};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 

@@ -2,7 +2,7 @@
 
 use elector_candidate::{Candidate, Config};
 use elector_protocol::Identity;
-use elector_testkit::{OneLease, millis};
+use elector_testing::{OneLease, millis};
 
 use crate::{V1BETA1, obedient, pass, start, start_candidate};
 
@@ -34,7 +34,7 @@ async fn after_a_deletion_two_believe_until_the_renew_deadline_of_the_first_has_
     first.leads(1).await;
     cluster.faults().partition(true);
     cluster.delete_lease();
-    let second = Candidate::new(as_client_go("second"), cluster.cluster_of("second"));
+    let second = Candidate::new(as_client_go("second"), cluster.connect("second"));
     let second = start_candidate(&cluster, second.unwrap(), obedient);
     second.leads(1).await;
     pass(9_000).await;

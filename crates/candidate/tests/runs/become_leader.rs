@@ -11,7 +11,7 @@ use elector_candidate::{
 };
 use elector_protocol::Identity;
 use elector_protocol::holder::{Loss, StopReason};
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 use tokio::task::JoinHandle;
 
 use crate::{V1BETA1, config, pass};

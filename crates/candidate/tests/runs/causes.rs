@@ -8,7 +8,7 @@ use elector_candidate::{
     AfterTerm, Candidate, CandidateMetrics, Config, Leadership, RunOutcome, TermEnd,
 };
 use elector_protocol::{LeaseRecord, Timestamp};
-use elector_testkit::{CapturedLog, OneLease, Scrape};
+use elector_testing::{CapturedLog, OneLease, Scrape};
 use serde_json::json;
 
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_candidate};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use elector_api::Lease;
 use elector_candidate::{Candidate, Config, Event, LeaderGate, Leadership, RunOutcome};
 use elector_protocol::Identity;
-use elector_testkit::{BackgroundTask, OneLease, eventually, seconds};
+use elector_testing::{BackgroundTask, OneLease, eventually, seconds};
 use futures::{StreamExt as _, future};
 use kube::api::Api;
 use kube::runtime::controller::{Action, Controller};
@@ -137,7 +137,7 @@ impl Process {
 }
 
 fn api(cluster: &OneLease, client: &'static str) -> Api<Lease> {
-    let client = cluster.cluster_of(client).client().clone();
+    let client = cluster.connect(client).client().clone();
     Api::namespaced_with(client, OBJECTS, &())
 }
 

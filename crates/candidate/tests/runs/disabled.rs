@@ -8,7 +8,7 @@ use elector_candidate::{
     AfterFailure, Candidate, Config, Event, Leadership, Mode, RunOutcome, TermEnd,
 };
 use elector_protocol::{ResourceVersion, Term, Token};
-use elector_testkit::{CapturedLog, OneLease, eventually};
+use elector_testing::{CapturedLog, OneLease, eventually};
 
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use elector_candidate::{AfterTerm, Leadership, RunError, RunOutcome, TermEnd};
 use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Occupancy};
-use elector_testkit::{OneLease, eventually};
+use elector_testing::{OneLease, eventually};
 use tokio::sync::Notify;
 
 use crate::{V1BETA1, config, obedient, start};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, RunOutcome, TermEnd};
 use elector_protocol::Identity;
-use elector_testkit::{CapturedLog, OneLease, eventually};
+use elector_testing::{CapturedLog, OneLease, eventually};
 use http::StatusCode;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
@@ -21,7 +21,7 @@ fn telling() -> Config {
 
 /// The Events of the namespace, in the order in which they were created.
 async fn events(cluster: &OneLease) -> Vec<Event> {
-    let client = cluster.cluster_of("reader").client().clone();
+    let client = cluster.connect("reader").client().clone();
     let api: Api<Event> = Api::namespaced(client, "default");
     let mut events = api.list(&ListParams::default()).await.unwrap().items;
     events.sort_by_key(|event| event.metadata.name.clone());

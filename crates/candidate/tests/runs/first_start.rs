@@ -3,7 +3,7 @@
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Event, Waiting};
 use elector_protocol::StrategyName;
-use elector_testkit::{CapturedLog, LEASES, OneLease, eventually, seconds};
+use elector_testing::{CapturedLog, LEASES, OneLease, eventually, seconds};
 use http::StatusCode;
 
 use crate::modes::{is_about, plain};
@@ -78,7 +78,7 @@ async fn a_standby_tells_of_each_holder_once_and_of_the_time_that_an_elector_has
         cluster.write(|record| {
             let mut renewed = record.clone();
             (renewed.duration_seconds, renewed.renew_time) =
-                (Some(15), Some(elector_testkit::wall()));
+                (Some(15), Some(elector_testing::EmbeddedCluster::start()));
             renewed
         });
         pass(3_000).await;
@@ -87,7 +87,7 @@ async fn a_standby_tells_of_each_holder_once_and_of_the_time_that_an_elector_has
         waits.iter().map(|it| it.reason().to_owned()).collect()
     };
     assert_eq!(of(&waits(&running)), ["other holds the lease"]);
-    cluster.write(|record| record.released(elector_testkit::wall()));
+    cluster.write(|record| record.released(elector_testing::EmbeddedCluster::start()));
     running.leads(1).await;
     let told = waits(&running);
     let free = "the lease is free, and an elector may grant it";

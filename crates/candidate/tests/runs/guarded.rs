@@ -9,7 +9,7 @@ use std::time::Duration;
 use elector_api::Lease;
 use elector_candidate::{Candidate, NotLeading};
 use elector_protocol::{Identity, Token};
-use elector_testkit::{LEASES, OneLease, eventually};
+use elector_testing::{LEASES, OneLease, eventually};
 use futures::FutureExt as _;
 use http::{Method, Request, Response};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
@@ -32,7 +32,7 @@ async fn leader(cluster: &OneLease) -> RunningCandidate {
 }
 
 fn guarded(cluster: &OneLease, running: &RunningCandidate) -> Api<Lease> {
-    let client = cluster.cluster_of("guarded").client().clone();
+    let client = cluster.connect("guarded").client().clone();
     let guarded = running.handle.write_guard().client(&client);
     assert_eq!(guarded.default_namespace(), client.default_namespace());
     Api::namespaced_with(guarded, "default", &())

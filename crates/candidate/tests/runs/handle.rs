@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use elector_candidate::{Candidate, CandidateHandle, Leadership, LeadershipStatus};
 use elector_protocol::{Identity, Term};
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 use futures::FutureExt as _;
 use tokio::time::Instant;
 

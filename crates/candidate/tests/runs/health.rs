@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use elector_candidate::{Leadership, RunOutcome, TermEnd};
 use elector_protocol::CandidateTiming;
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 
 use crate::{V1BETA1, config, leader_that_stands_still, obedient, pass, start};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{AfterFailure, Config, Event, Mode, RunOutcome};
-use elector_testkit::{OneLease, eventually};
+use elector_testing::{OneLease, eventually};
 
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
 

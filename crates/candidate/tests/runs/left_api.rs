@@ -3,7 +3,7 @@
 use elector_api::LeaseCandidate;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_runtime::Clock as _;
-use elector_testkit::OneLease;
+use elector_testing::OneLease;
 use http::StatusCode;
 
 use crate::{CUSTOM, RunningCandidate, V1BETA1, config, leader, obedient, pass, start};

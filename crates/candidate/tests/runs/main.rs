@@ -50,7 +50,7 @@ use elector_candidate::{
 };
 use elector_protocol::{Identity, Instant};
 use elector_runtime::Clock as _;
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -257,5 +257,5 @@ impl RunningCandidate {
 
 /// Lets so many milliseconds pass.
 async fn pass(millis: u64) {
-    elector_testkit::pass(elector_testkit::millis(millis)).await;
+    elector_testing::pass(elector_testing::millis(millis)).await;
 }

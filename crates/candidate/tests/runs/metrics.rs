@@ -10,7 +10,7 @@ use elector_candidate::prometheus_client::encoding::text::encode;
 use elector_candidate::prometheus_client::registry::Registry;
 use elector_candidate::{Candidate, CandidateMetrics, Config, Leadership, Mode, RunOutcome};
 use elector_protocol::Identity;
-use elector_testkit::{
+use elector_testing::{
     OneLease, Scrape, assert_described, described_metrics, documented_metrics, eventually,
 };
 use http::StatusCode;

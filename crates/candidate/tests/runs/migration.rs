@@ -3,7 +3,7 @@
 use elector_api::CandidateApi;
 use elector_candidate::{Event, RunOutcome};
 use elector_protocol::Identity;
-use elector_testkit::{OneLease, eventually};
+use elector_testing::{OneLease, eventually};
 use serde_json::Value;
 
 use crate::{CUSTOM, V1ALPHA1, V1BETA1, config, leader, obedient, pass, start};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, Event, Mode, RunOutcome, TermEnd};
 use elector_protocol::{Identity, Instant, Token};
-use elector_testkit::{CANDIDATES, CapturedLog, LEASES, OneLease, eventually, millis, seconds};
+use elector_testing::{CANDIDATES, CapturedLog, LEASES, OneLease, eventually, millis, seconds};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(crate) fn plain(identity: &str) -> Config {
 
 /// A cluster whose Lease was released a moment ago.
 fn released(cluster: &OneLease) {
-    cluster.write(|record| record.released(elector_testkit::wall()));
+    cluster.write(|record| record.released(elector_testing::EmbeddedCluster::start()));
 }
 
 /// The time for which the lease had been free when it was acquired for the first time.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_candidate::TermEnd;
 use elector_protocol::holder::Loss;
-use elector_testkit::{OneLease, eventually};
+use elector_testing::{OneLease, eventually};
 
 use crate::{V1BETA1, config, leader, obedient, pass, start};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Event, Leadership, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
-use elector_testkit::{CapturedLog, OneLease, eventually, seconds};
+use elector_testing::{CapturedLog, OneLease, eventually, seconds};
 use http::StatusCode;
 use tokio::time::Instant;
 

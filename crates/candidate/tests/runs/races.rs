@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use elector_candidate::{Config, Leadership, RunOutcome};
 use elector_protocol::Identity;
-use elector_testkit::{OneLease, wall};
+use elector_testing::OneLease;
 
 use crate::{RunningCandidate, V1BETA1, config, leader, obedient, start};
 
@@ -23,7 +23,7 @@ struct CountedWork(Arc<Concurrency>);
 #[tokio::test(start_paused = true)]
 async fn of_twenty_that_wait_for_the_same_dead_leader_one_follows_a_thousand_times() {
     let cluster = OneLease::new(&[]);
-    cluster.write(|record| record.released(wall()));
+    cluster.write(|record| record.released(elector_testing::EmbeddedCluster::start()));
     let count = Arc::new(Concurrency::default());
     let join = |number: usize| {
         let count = Arc::clone(&count);

@@ -2,7 +2,7 @@
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::RunError;
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 use http::StatusCode;
 
 use crate::{V1BETA1, config, obedient, pass, start};

@@ -6,7 +6,7 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::TermEnd;
 use elector_protocol::CandidateTiming;
 use elector_protocol::holder::Loss;
-use elector_testkit::{OneLease, SentRequest, eventually, seconds};
+use elector_testing::{OneLease, SentRequest, eventually, seconds};
 use http::StatusCode;
 
 use crate::{V1BETA1, config, leader, obedient, pass};

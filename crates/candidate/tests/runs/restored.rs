@@ -6,7 +6,7 @@ use elector_apiserver::{Backup, Switches};
 use elector_candidate::TermEnd;
 use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Instant};
-use elector_testkit::{OneLease, seconds};
+use elector_testing::{OneLease, seconds};
 
 use crate::{RunningCandidate, V1BETA1, elected, leader, obedient, pass};
 

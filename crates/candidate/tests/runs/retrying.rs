@@ -9,7 +9,7 @@ use elector_candidate::{
 };
 use elector_protocol::Identity;
 use elector_protocol::holder::Loss;
-use elector_testkit::{OneLease, eventually, millis};
+use elector_testing::{OneLease, eventually, millis};
 
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
 

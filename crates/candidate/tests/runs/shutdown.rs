@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{RunOutcome, TermEnd};
 use elector_protocol::Occupancy;
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 use http::StatusCode;
 
 use crate::{V1BETA1, config, leader, obedient, pass, start};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use elector_candidate::{Leadership, StopToken};
 use elector_protocol::Identity;
 use elector_protocol::holder::{Loss, StopReason};
-use elector_testkit::{OneLease, eventually};
+use elector_testing::{OneLease, eventually};
 use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;

@@ -7,7 +7,7 @@ use elector_candidate::{AfterTerm, Config, Event, Leadership, Mode, RunOutcome, 
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{Identity, Instant, LeaseRecord};
 use elector_runtime::Clock as _;
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 
 use crate::{Result, RunningCandidate, V1BETA1, config, leader, obedient, pass};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_apiserver::Latency;
 use elector_candidate::Config;
 use elector_protocol::{Identity, LeaseRecord};
-use elector_testkit::{BackgroundTask, OneLease, eventually, millis, seconds};
+use elector_testing::{BackgroundTask, OneLease, eventually, millis, seconds};
 
 use crate::{RunningCandidate, V1BETA1, config, elected, leader, obedient, pass, start};
 
@@ -43,11 +43,12 @@ async fn a_free_lease_is_acquired_in_time() {
     let held = |record: &LeaseRecord| LeaseRecord {
         holder: Identity::new("other"),
         duration_seconds: Some(15),
-        acquire_time: Some(elector_testkit::wall()),
-        renew_time: Some(elector_testkit::wall()),
+        acquire_time: Some(elector_testing::EmbeddedCluster::start()),
+        renew_time: Some(elector_testing::EmbeddedCluster::start()),
         ..record.clone()
     };
-    let released = |record: &LeaseRecord| record.released(elector_testkit::wall());
+    let released =
+        |record: &LeaseRecord| record.released(elector_testing::EmbeddedCluster::start());
     let born = LeaseRecord::clone;
     let cases: [(Config, FirstRecord, u64); 6] = [
         (plain(), born, 15),
@@ -67,8 +68,10 @@ async fn a_free_lease_is_acquired_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_leads_on() {
-    let (cluster, _stranger, running, _) =
-        acquirer(plain(), |record| record.released(elector_testkit::wall())).await;
+    let (cluster, _stranger, running, _) = acquirer(plain(), |record| {
+        record.released(elector_testing::EmbeddedCluster::start())
+    })
+    .await;
     let term = cluster.record().term;
     pass(60_000).await;
     assert!(running.guard().is_leader() && !running.is_disturbed());
@@ -103,7 +106,7 @@ async fn at_most_four_writes_are_under_way() {
         answer: millis(500),
         watch: millis(1),
     });
-    cluster.write(|record| record.released(elector_testkit::wall()));
+    cluster.write(|record| record.released(elector_testing::EmbeddedCluster::start()));
     let writes = || cluster.count_requests("PUT", "leases/web");
     eventually(|| writes() > 0).await;
     pass(100).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use elector_candidate::{Event, Leadership, RunOutcome, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{CandidateTiming, Identity, Instant};
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 use tokio::sync::oneshot;
 
 use crate::{Result, V1BETA1, config, leader, obedient, pass};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use elector_candidate::{Event, Leadership};
 use elector_protocol::{Identity, LeaseRecord, Term, Token};
-use elector_testkit::{OneLease, eventually};
+use elector_testing::{OneLease, eventually};
 
 use crate::{V1BETA1, config, obedient, start};
 

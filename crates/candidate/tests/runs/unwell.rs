@@ -10,7 +10,7 @@ use elector_candidate::{
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, Instant};
 use elector_runtime::Clock as _;
-use elector_testkit::{OneLease, eventually, seconds};
+use elector_testing::{OneLease, eventually, seconds};
 
 use crate::{RunningCandidate, V1BETA1, config, elected, obedient, pass, start_changed};
 

@@ -367,7 +367,7 @@ mod tests {
     use std::sync::Arc;
 
     use elector_protocol::LeaseRecord;
-    use elector_testkit::{MemoryCluster, seconds};
+    use elector_testing::{EmbeddedCluster, seconds};
 
     use super::*;
     use crate::leader_election::LeaderElection;
@@ -379,7 +379,7 @@ mod tests {
             [ActiveBelief::unlimited, ActiveBelief::none];
         let mut sent = Vec::new();
         for belief in of_belief {
-            let memory = MemoryCluster::new();
+            let memory = EmbeddedCluster::with_gate();
             let (cluster, clock) = (memory.cluster(), memory.clock());
             let config = Config {
                 builtin: BuiltinController::Replace { host: "pod".into() },

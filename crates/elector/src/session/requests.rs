@@ -308,21 +308,21 @@ mod tests {
     use elector_api::CandidateApi;
     use elector_apiserver::{Fault, RequestVerb, Rule};
     use elector_runtime::Clock as _;
-    use elector_testkit::{MemoryCluster, millis, pass, seconds};
+    use elector_testing::{EmbeddedCluster, millis, pass, seconds};
     use serde_json::json;
 
     use super::*;
 
     /// The requests of an elector that believes for two seconds, at a server that takes its time for each.
     struct LimitedRequests {
-        cluster: MemoryCluster,
+        cluster: EmbeddedCluster,
         belief: ActiveBelief,
         requests: ElectionRequests,
     }
 
     impl LimitedRequests {
         fn new(answer: Duration) -> Self {
-            let cluster = MemoryCluster::new();
+            let cluster = EmbeddedCluster::with_gate();
             cluster.inject(Rule::new(Fault::Delay(answer)).verb(RequestVerb::Create));
             let belief = ActiveBelief::none(cluster.clock());
             belief.set(Some(cluster.clock().holder().after(seconds(2))));
@@ -365,9 +365,9 @@ mod tests {
     /// (R2) Against the budget of a namespace.
     #[test]
     fn all_attempts_at_one_write_count_once() {
-        let cluster = MemoryCluster::new();
+        let cluster = EmbeddedCluster::with_gate();
         cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
-        let judged = cluster.lease("ns", "l").unwrap();
+        let judged = cluster.lease("ns", "l").object().unwrap();
         let counted = [false, true].map(|again| write(judged.clone(), again).is_counted());
         assert_eq!(counted, [true, false]);
     }
@@ -379,7 +379,7 @@ mod tests {
         let cluster = limited.cluster.clone();
         cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
         cluster.slow(Duration::ZERO, seconds(1));
-        let judged = cluster.lease("ns", "l").unwrap();
+        let judged = cluster.lease("ns", "l").object().unwrap();
         let electee = Identity::new("a").unwrap();
         let record = judged
             .record()
@@ -394,7 +394,12 @@ mod tests {
         }]);
         let watch = async {
             pass(millis(1)).await;
-            cluster.lease("ns", "l").unwrap().snapshot().unwrap()
+            cluster
+                .lease("ns", "l")
+                .object()
+                .unwrap()
+                .snapshot()
+                .unwrap()
         };
         let applied = tokio::select! {
             biased;
@@ -441,7 +446,7 @@ mod tests {
         let cluster = limited.cluster.clone();
         cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
         cluster.inject(Rule::new(Fault::HangAfter).verb(RequestVerb::Update));
-        let judged = cluster.lease("ns", "l").unwrap();
+        let judged = cluster.lease("ns", "l").object().unwrap();
         limited.send(vec![write(judged, false)]);
         assert_eq!(limited.finish().await, ([0, 1], seconds(2)));
         assert_eq!(cluster.requests().len(), 1, "the write");

@@ -3,8 +3,8 @@
 use elector::{Config, Scope};
 use elector_api::CandidateApi;
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+use elector_testing::{
+    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::{RunningElector, refuse, replacing};
 
 const APISERVER: &str = "node-1_4f0c7f1e";
 
-fn renew_lock(cluster: &MemoryCluster, second: u32) {
+fn renew_lock(cluster: &EmbeddedCluster, second: u32) {
     cluster.put(
         LEASES,
         "kube-system",
@@ -26,13 +26,13 @@ fn renew_lock(cluster: &MemoryCluster, second: u32) {
     );
 }
 
-fn lock_holder(cluster: &MemoryCluster) -> Option<String> {
+fn lock_holder(cluster: &EmbeddedCluster) -> Option<String> {
     cluster.holder("kube-system", "leader-election-controller")
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     renew_lock(&cluster, 0);
     let _elector = RunningElector::start(&cluster, Config::default());
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -44,14 +44,14 @@ async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
         pass(seconds(2)).await;
         renew_lock(&cluster, second);
     }
-    assert!(cluster.lease("ns", "l").is_none());
+    assert!(cluster.lease("ns", "l").object().is_none());
     assert_eq!(cluster.holder("ns", "foreign").as_deref(), Some(""));
     let said = log.lines("the built-in controller is electing");
     assert_eq!(said.len(), 1);
     assert!(said[0].contains(APISERVER), "{said:?}");
     // Its API server stops.
     pass(millis(14_900)).await;
-    assert!(cluster.lease("ns", "l").is_none());
+    assert!(cluster.lease("ns", "l").object().is_none());
     cluster
         .wait_for("a leader", seconds(1), |cluster| {
             cluster.holder("ns", "l").as_deref() == Some("a")
@@ -69,7 +69,7 @@ async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
 
 #[tokio::test(start_paused = true)]
 async fn its_lock_is_taken_kept_and_let_go() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     renew_lock(&cluster, 0);
     let elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let _candidate = ScriptedCandidate::start(&cluster, "kube-system", "a", "l", "1.0.0");
@@ -80,12 +80,12 @@ async fn its_lock_is_taken_kept_and_let_go() {
         .await;
     pass(millis(14_900)).await;
     assert!(
-        cluster.lease("kube-system", "l").is_none(),
+        cluster.lease("kube-system", "l").object().is_none(),
         "not before the built-in one has certainly stopped"
     );
     cluster
         .wait_for("the lease", millis(500), |cluster| {
-            cluster.lease("kube-system", "l").is_some()
+            cluster.lease("kube-system", "l").object().is_some()
         })
         .await;
     pass(seconds(60)).await;
@@ -103,7 +103,7 @@ async fn its_lock_is_taken_kept_and_let_go() {
 
 #[tokio::test(start_paused = true)]
 async fn losing_the_lock_stops_decisions_at_once() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     pass(seconds(20)).await;
     assert_eq!(
@@ -118,18 +118,18 @@ async fn losing_the_lock_stops_decisions_at_once() {
     pass(millis(10)).await;
     let _other = ScriptedCandidate::start(&cluster, "ns", "b", "other", "1.0.0");
     pass(seconds(14)).await;
-    assert!(cluster.lease("ns", "other").is_none());
+    assert!(cluster.lease("ns", "other").object().is_none());
     assert!(
         lock_holder(&cluster).unwrap().starts_with("elector_pod_"),
         "taken again"
     );
     pass(seconds(17)).await;
-    assert!(cluster.lease("ns", "other").is_some());
+    assert!(cluster.lease("ns", "other").object().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn losing_the_lock_gives_up_what_is_under_way() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     for index in 0..60 {
         cluster.register("ns", &format!("dead-{index}"), "l", "1.0.0");
     }
@@ -140,7 +140,7 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
     );
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let pings =
-        |cluster: &MemoryCluster| cluster.requests_with(&["PATCH", "/leasecandidates/"]).len();
+        |cluster: &EmbeddedCluster| cluster.requests_with(&["PATCH", "/leasecandidates/"]).len();
     while pings(&cluster) < 10 {
         pass(millis(10)).await;
     }
@@ -157,7 +157,7 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn no_leader_is_elected_for_the_lock_itself() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let _candidate = ScriptedCandidate::start(
         &cluster,
@@ -171,7 +171,7 @@ async fn no_leader_is_elected_for_the_lock_itself() {
     assert_eq!(log.lines("is the lock of the built-in controller").len(), 1);
 }
 
-fn forbid_reading_the_lock(cluster: &MemoryCluster) {
+fn forbid_reading_the_lock(cluster: &EmbeddedCluster) {
     let rule = refuse(403).resource(LEASES).namespace("kube-system");
     cluster.inject(
         rule.verb(RequestVerb::Get)
@@ -190,12 +190,12 @@ fn one_namespace() -> Config {
 /// The lock may not be read: one line names the Role that is missing, and its coming is enough.
 #[tokio::test(start_paused = true)]
 async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     forbid_reading_the_lock(&cluster);
     let _elector = RunningElector::start(&cluster, one_namespace());
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(seconds(50)).await;
-    assert!(cluster.lease("ns", "l").is_none());
+    assert!(cluster.lease("ns", "l").object().is_none());
     let lines = log.lines("WARN");
     assert_eq!(lines.len(), 1, "{lines:?}");
     for part in [
@@ -223,7 +223,7 @@ async fn with_custom_candidates_the_lock_is_not_requested() {
             ..replacing()
         },
     ] {
-        let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
         cluster.restart_serving(&[CandidateApi::Elector]);
         renew_lock(&cluster, 0);
         forbid_reading_the_lock(&cluster);

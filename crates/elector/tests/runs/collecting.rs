@@ -2,7 +2,7 @@
 
 use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testkit::{CANDIDATES, MemoryCluster, millis, pass, seconds};
+use elector_testing::{CANDIDATES, EmbeddedCluster, millis, pass, seconds};
 use http::StatusCode;
 use serde_json::json;
 use tokio::time::Instant;
@@ -13,7 +13,7 @@ const BUILTIN: &str = "node-1_4f0c7f1e";
 const LOCK: &str = "leader-election-controller";
 const FOREIGN: &str = "example.com/mine";
 
-async fn exists(cluster: &MemoryCluster, name: &str) -> bool {
+async fn exists(cluster: &EmbeddedCluster, name: &str) -> bool {
     cluster.read(CANDIDATES, "default", name).is_some()
 }
 
@@ -21,7 +21,7 @@ async fn exists(cluster: &MemoryCluster, name: &str) -> bool {
 /// in charge, none collects.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_collected_while_the_built_in_controller_is_in_charge_or_may_be() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let lock = cluster.keep("kube-system", LOCK, BUILTIN);
     let _elector = RunningElector::start(&cluster, Config::default());
     cluster.register_for("default", "dead", "l", "1.0.0", "OldestEmulationVersion");
@@ -45,7 +45,7 @@ async fn nothing_is_collected_while_the_built_in_controller_is_in_charge_or_may_
 #[tokio::test(start_paused = true)]
 async fn in_the_place_of_the_built_in_controller_dead_candidates_are_collected_and_living_ones_are_not()
  {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     let _alive = cluster.candidate("default", "alive", "l", "1.0.0");
     cluster.register_for("default", "dead", "l", "1.0.0", "OldestEmulationVersion");
@@ -61,7 +61,7 @@ async fn in_the_place_of_the_built_in_controller_dead_candidates_are_collected_a
 /// The lock is lost while a candidate becomes collectable; it is collected once the lock is had for long enough.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_lost_the_lock_collects_nothing_until_it_is_in_charge_again() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(20)).await;
     cluster.register_for("default", "foreign", "m", "1.0.0", FOREIGN);
@@ -80,7 +80,7 @@ async fn an_elector_that_lost_the_lock_collects_nothing_until_it_is_in_charge_ag
 /// A collection that fails is tried again, as anything else is.
 #[tokio::test(start_paused = true)]
 async fn a_collection_that_was_refused_is_tried_again() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     cluster.register_for("default", "foreign", "m", "1.0.0", FOREIGN);
     cluster.inject(
@@ -99,7 +99,7 @@ async fn a_collection_that_was_refused_is_tried_again() {
 /// Beside the built-in controller, candidates that disagree are left to it as well: it alone pings them.
 #[tokio::test(start_paused = true)]
 async fn candidates_that_disagree_are_left_to_the_built_in_controller() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let lock = cluster.keep("kube-system", LOCK, BUILTIN);
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(5)).await;

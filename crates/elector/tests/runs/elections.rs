@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use elector::{ChangeCause, Config, Event, LeadershipChange, Scope};
 use elector_protocol::{Identity, LeaseKey, Term};
-use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+use elector_testing::{
+    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::RunningElector;
 
 #[tokio::test(start_paused = true)]
 async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidates =
@@ -27,7 +27,7 @@ async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
         })
         .await;
     pass(seconds(60)).await;
-    let lease = cluster.lease("ns", "l").unwrap();
+    let lease = cluster.lease("ns", "l").object().unwrap();
     assert_eq!(lease.spec.holder_identity.as_deref(), Some("c"));
     let changes = log.lines("leadership changed");
     assert_eq!(
@@ -42,7 +42,7 @@ async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_elector_waits_for_a_holder_that_it_may_not_have_seen() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(millis(15_000)).await;
@@ -56,7 +56,7 @@ async fn a_fresh_elector_waits_for_a_holder_that_it_may_not_have_seen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_the_duration() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -94,7 +94,7 @@ async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_t
 
 #[tokio::test(start_paused = true)]
 async fn an_observer_is_told_of_each_leader_and_the_reason() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -144,14 +144,14 @@ async fn an_observer_is_told_of_each_leader_and_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn two_electors_at_once_do_not_fight() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _electors =
         [1, 2].map(|seed| RunningElector::start_seeded(&cluster, Config::default(), seed));
     pass(seconds(20)).await;
     let _candidates =
         ["a", "b", "c"].map(|name| ScriptedCandidate::start(&cluster, "ns", name, "l", "1.0.0"));
     pass(seconds(120)).await;
-    let lease = cluster.lease("ns", "l").unwrap();
+    let lease = cluster.lease("ns", "l").object().unwrap();
     assert_eq!(lease.spec.lease_transitions, Some(1));
     // The POST and the grant, and nothing else.
     let writes: Vec<_> = cluster
@@ -165,7 +165,7 @@ async fn two_electors_at_once_do_not_fight() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_holder_without_a_candidate_is_left_alone_and_followed_when_it_is_gone() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     let renew = |second: u32| {
         cluster.put(LEASES, "ns", "l", |object| {
@@ -185,7 +185,7 @@ async fn a_plain_holder_without_a_candidate_is_left_alone_and_followed_when_it_i
     }
     assert_eq!(cluster.holder("ns", "l").as_deref(), Some("plain"));
     pass(millis(10_200)).await;
-    let lease = cluster.lease("ns", "l").unwrap();
+    let lease = cluster.lease("ns", "l").object().unwrap();
     assert_eq!(lease.spec.holder_identity.as_deref(), Some("a"));
     assert_eq!(lease.spec.lease_transitions, Some(5));
     assert_eq!(lease.metadata.labels.unwrap()["kept"], "yes");
@@ -196,7 +196,7 @@ async fn a_plain_holder_without_a_candidate_is_left_alone_and_followed_when_it_i
 
 #[tokio::test(start_paused = true)]
 async fn where_the_server_drops_the_fields_annotations_carry_the_signals_and_this_is_said_once() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::without_gate());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::new());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -219,8 +219,8 @@ async fn where_the_server_drops_the_fields_annotations_carry_the_signals_and_thi
 async fn a_leader_that_reads_no_annotation_is_asked_to_make_room_where_the_server_keeps_the_field()
 {
     for (cluster, is_asked) in [
-        (MemoryCluster::new(), true),
-        (MemoryCluster::without_gate(), false),
+        (EmbeddedCluster::with_gate(), true),
+        (EmbeddedCluster::new(), false),
     ] {
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
@@ -228,7 +228,7 @@ async fn a_leader_that_reads_no_annotation_is_asked_to_make_room_where_the_serve
         pass(seconds(10)).await;
         let _best = ScriptedCandidate::start_unmarked(&cluster, "ns", "best", "l", "1.0.0");
         pass(seconds(60)).await;
-        let record = cluster.lease("ns", "l").unwrap().record().unwrap();
+        let record = cluster.lease("ns", "l").object().unwrap().record().unwrap();
         assert_eq!(
             (record.holder, record.term),
             (Identity::new("old"), Term(1))
@@ -239,7 +239,7 @@ async fn a_leader_that_reads_no_annotation_is_asked_to_make_room_where_the_serve
 
 #[tokio::test(start_paused = true)]
 async fn only_what_is_in_scope_is_touched() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     for namespace in ["kube-node-lease", "kube-system", "a", "b"] {
         cluster.register(namespace, "x", "l", "1.0.0");
     }
@@ -258,7 +258,7 @@ async fn only_what_is_in_scope_is_touched() {
             let created = cluster.writes();
             cluster.forget_requests();
             for namespace in ["kube-system", "a", "b"] {
-                if cluster.lease(namespace, "l").is_some() {
+                if cluster.lease(namespace, "l").object().is_some() {
                     cluster.delete(LEASES, namespace, "l");
                 }
             }
@@ -283,7 +283,7 @@ async fn only_what_is_in_scope_is_touched() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_candidate_is_pinged_once_more_and_collected() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     let _alive = ScriptedCandidate::start(&cluster, "ns", "alive", "l", "1.0.0");
     cluster.register("ns", "dead", "l", "1.0.0");
@@ -302,7 +302,7 @@ async fn a_dead_candidate_is_pinged_once_more_and_collected() {
 /// It got a DELETE and an info line at every renewal of its lease.
 #[tokio::test(start_paused = true)]
 async fn a_dead_candidate_with_a_finalizer_is_deleted_once() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     let _alive = ScriptedCandidate::start(&cluster, "ns", "alive", "l", "1.0.0");
     cluster.register("ns", "dead", "l", "1.0.0");

@@ -6,8 +6,8 @@ use elector::{Config, LeaderElection};
 use elector_api::{EventObject, format_freeze};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::elector::HoldBackCause;
-use elector_testkit::{
-    BackgroundTask, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+use elector_testing::{
+    BackgroundTask, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
@@ -26,8 +26,8 @@ fn recording(host: &str) -> Config {
 }
 
 /// The Events of the namespace, in the order in which they were created.
-async fn events(cluster: &MemoryCluster) -> Vec<Event> {
-    let client = cluster.cluster_of("reader").client().clone();
+async fn events(cluster: &EmbeddedCluster) -> Vec<Event> {
+    let client = cluster.connect("reader").client().clone();
     let api: Api<Event> = Api::namespaced(client, "ns");
     let mut events = api.list(&ListParams::default()).await.unwrap().items;
     events.sort_by_key(|event| event.metadata.name.clone());
@@ -35,7 +35,7 @@ async fn events(cluster: &MemoryCluster) -> Vec<Event> {
 }
 
 /// Type, reason and note of each.
-async fn told(cluster: &MemoryCluster) -> Vec<String> {
+async fn told(cluster: &EmbeddedCluster) -> Vec<String> {
     let line = |event: &Event| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let times = event.series.as_ref().map_or(1, |series| series.count);
@@ -48,7 +48,7 @@ async fn told(cluster: &MemoryCluster) -> Vec<String> {
 /// (R16) Told once, for as long as a better candidate waits.
 #[tokio::test(start_paused = true)]
 async fn a_frozen_lease_with_a_better_candidate_is_told_once() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -66,7 +66,7 @@ async fn a_frozen_lease_with_a_better_candidate_is_told_once() {
 
 #[tokio::test(start_paused = true)]
 async fn each_change_of_leader_is_an_event_on_its_lease() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start_seeded(&cluster, recording("pod"), 7);
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -86,7 +86,7 @@ async fn each_change_of_leader_is_an_event_on_its_lease() {
         ]
         .map(str::to_owned)
     );
-    let lease = cluster.lease("ns", "l").unwrap();
+    let lease = cluster.lease("ns", "l").object().unwrap();
     for event in events(&cluster).await {
         let regarding = event.regarding.unwrap();
         assert_eq!(regarding.kind.as_deref(), Some("Lease"));
@@ -105,7 +105,7 @@ async fn each_change_of_leader_is_an_event_on_its_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn what_stands_in_the_way_is_told_once_for_as_long_as_it_does() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
     let candidates =
@@ -138,7 +138,7 @@ async fn what_stands_in_the_way_is_told_once_for_as_long_as_it_does() {
 
 #[tokio::test(start_paused = true)]
 async fn leases_of_the_builtin_controller_say_so_once() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let renew =
         |second: u32| {
             cluster.put(LEASES, "kube-system", "leader-election-controller", |object| {
@@ -167,7 +167,7 @@ async fn leases_of_the_builtin_controller_say_so_once() {
 /// (R23) The Event says until when, and why, for those who have nothing but objects.
 #[tokio::test(start_paused = true)]
 async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
     let _steady = ScriptedCandidate::start(&cluster, "ns", "steady", "l", "2.0.0");
@@ -202,7 +202,7 @@ async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
     assert_eq!(notice.because, HoldBackCause::NewSinceFailure);
     assert_eq!(
         held_back.uid.as_ref().map(ToString::to_string),
-        cluster.lease("ns", "l").unwrap().metadata.uid
+        cluster.lease("ns", "l").object().unwrap().metadata.uid
     );
     assert!(
         told.iter()
@@ -213,7 +213,7 @@ async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_changes_all_the_time_does_not_flood() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
     cluster.register("ns", "a", "l", "1.0.0");
@@ -249,7 +249,7 @@ async fn a_lease_that_changes_all_the_time_does_not_flood() {
 
 /// The time until the candidates lead, where this befalls the Events.
 async fn elected_within(fault: Option<Rule>) -> Duration {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     if let Some(fault) = fault {
         cluster.inject(fault.verb(RequestVerb::Create).resource("events"));
     }
@@ -286,7 +286,7 @@ async fn no_election_waits_for_an_event() {
 
 #[tokio::test(start_paused = true)]
 async fn events_that_may_not_be_written_are_one_line() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     cluster.inject(refuse(403).resource("events"));
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
@@ -311,13 +311,13 @@ async fn events_that_may_not_be_written_are_one_line() {
 /// The author of all Events is the elector that acts.
 #[tokio::test(start_paused = true)]
 async fn a_standby_writes_no_event() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let start = |name: &'static str, seed| {
         let config = Config {
             leader_election: Some(LeaderElection::new(name)),
             ..recording(name)
         };
-        let (clock, api) = (cluster.clock(), cluster.cluster_of(name));
+        let (clock, api) = (cluster.clock(), cluster.connect(name));
         RunningElector::start_by(clock, api, config, seed)
     };
     let first = start("first", 1);
@@ -347,7 +347,7 @@ async fn a_standby_writes_no_event() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_name_none_are_recorded() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");

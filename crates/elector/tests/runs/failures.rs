@@ -3,21 +3,21 @@
 use elector::{Config, Scope};
 use elector_api::CandidateApi;
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+use elector_testing::{
+    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use serde_json::json;
 
 use crate::{RunningElector, refuse};
 
-fn leads(cluster: &MemoryCluster, lease: &str, holder: &str) -> bool {
+fn leads(cluster: &EmbeddedCluster, lease: &str, holder: &str) -> bool {
     cluster.holder("ns", lease).as_deref() == Some(holder)
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_before_both_first_lists_are_complete() {
     for slow in [CANDIDATES, LEASES] {
-        let cluster = MemoryCluster::new();
+        let cluster = EmbeddedCluster::with_gate();
         cluster.put(LEASES, "ns", "l", |object| {
             object["spec"] = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
         });
@@ -37,9 +37,9 @@ async fn nothing_is_written_before_both_first_lists_are_complete() {
 
 #[tokio::test(start_paused = true)]
 async fn a_conflict_is_read_and_judged_again() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
-    let renew = |cluster: &MemoryCluster, second: u32| {
+    let renew = |cluster: &EmbeddedCluster, second: u32| {
         cluster.put(LEASES, "ns", "l", |object| {
             object["spec"] = json!({
                 "holderIdentity": "plain", "leaseDurationSeconds": 15,
@@ -72,7 +72,7 @@ async fn a_conflict_is_read_and_judged_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_may_not_be_written_does_not_stop_the_others() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     cluster.inject(
         refuse(403)
             .verb(RequestVerb::Update)
@@ -122,7 +122,7 @@ async fn a_watch_that_is_forbidden_or_unauthorized_is_one_line_and_heals() {
         ),
         (401, "refused the credentials (401 Unauthorized)"),
     ] {
-        let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
         let rule = refuse(code).resource(CANDIDATES);
         cluster.inject(rule.verb(RequestVerb::List).verb(RequestVerb::Watch));
         let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -141,7 +141,7 @@ async fn a_watch_that_is_forbidden_or_unauthorized_is_one_line_and_heals() {
 
 #[tokio::test(start_paused = true)]
 async fn one_namespace_that_is_not_listed_yet_holds_back_all() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _candidate = ScriptedCandidate::start(&cluster, "a", "x", "l", "1.0.0");
     let delay = Rule::new(Fault::Delay(seconds(10))).verb(RequestVerb::List);
     cluster.inject(delay.resource(CANDIDATES).namespace("b"));
@@ -154,14 +154,14 @@ async fn one_namespace_that_is_not_listed_yet_holds_back_all() {
     assert_eq!(cluster.writes(), [""; 0]);
     cluster
         .wait_for("the Lease", millis(200), |cluster| {
-            cluster.lease("a", "l").is_some()
+            cluster.lease("a", "l").object().is_some()
         })
         .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_watch_costs_one_conflict_because_the_lease_is_read_at_once() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     let renew = |second: u32| {
         cluster.put(LEASES, "ns", "l", |object| {
@@ -186,7 +186,7 @@ async fn a_slow_watch_costs_one_conflict_because_the_lease_is_read_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn while_the_watch_lags_neither_a_post_nor_a_grant_without_reply_is_repeated() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.faults().freeze_watches_of(LEASES);
@@ -225,7 +225,7 @@ async fn while_the_watch_lags_neither_a_post_nor_a_grant_without_reply_is_repeat
 
 #[tokio::test(start_paused = true)]
 async fn objects_that_cannot_be_read_are_named_and_stop_no_other_lease() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.put(LEASES, "ns", "bad", |object| {
@@ -269,7 +269,7 @@ async fn objects_that_cannot_be_read_are_named_and_stop_no_other_lease() {
 /// It was posted every five seconds and printed whole each time.
 #[tokio::test(start_paused = true)]
 async fn a_lease_name_that_no_lease_can_have_is_refused_once_and_never_posted() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let megabyte = "x".repeat(1 << 20);
@@ -295,7 +295,7 @@ async fn a_lease_name_that_no_lease_can_have_is_refused_once_and_never_posted() 
 
 #[tokio::test(start_paused = true)]
 async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.inject(
@@ -312,11 +312,15 @@ async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
         })
         .await;
     pass(seconds(30)).await;
-    let lease = cluster.lease("ns", "silent").unwrap();
+    let lease = cluster.lease("ns", "silent").object().unwrap();
     assert_eq!(lease.spec.holder_identity.as_deref(), Some("a"));
     assert_eq!(lease.spec.lease_transitions, Some(1), "granted once");
     assert_eq!(cluster.count_requests("GET", "leases/silent"), 1);
-    assert_eq!(log.lines("no answer from test:// in 5s").len(), 1);
+    assert_eq!(
+        log.lines("no answer from the embedded API server in 5s")
+            .len(),
+        1
+    );
     let told = log.lines("lease=ns/silent holder=\"a\"");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("a is the only candidate"), "{told:?}");
@@ -324,7 +328,7 @@ async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn discovery_is_repeated_until_a_cluster_serves_candidates() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     cluster.serve(&[]);
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     let _elector = RunningElector::start(&cluster, Config::default());
@@ -345,7 +349,7 @@ async fn discovery_is_repeated_until_a_cluster_serves_candidates() {
 /// It was a line at each change: millions a day of one object.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_goes_to_and_fro_between_two_faults_has_few_lines_and_a_count() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let faults = [json!(3), json!("a b")];
@@ -366,7 +370,7 @@ async fn an_object_that_goes_to_and_fro_between_two_faults_has_few_lines_and_a_c
 /// It was a line for each of them.
 #[tokio::test(start_paused = true)]
 async fn many_unreadable_candidates_of_a_namespace_have_few_lines_and_those_of_another_their_own() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let objects = 1000;

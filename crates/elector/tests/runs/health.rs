@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use elector::{Config, Elector, Health};
 use elector_apiserver::{Fault, Rule};
-use elector_testkit::{CapturedLog, MemoryCluster, ScriptedCandidate, millis, pass, seconds};
+use elector_testing::{CapturedLog, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds};
 use tokio::task::JoinHandle;
 
 use crate::leader_election::electing;
@@ -25,14 +25,14 @@ struct ProbedElector {
 // === impl ProbedElector ===
 
 impl ProbedElector {
-    fn start(cluster: &MemoryCluster) -> Self {
+    fn start(cluster: &EmbeddedCluster) -> Self {
         Self::start_with(cluster, "program", Config::default())
     }
 
-    fn start_with(cluster: &MemoryCluster, client: &'static str, config: Config) -> Self {
+    fn start_with(cluster: &EmbeddedCluster, client: &'static str, config: Config) -> Self {
         CapturedLog::prepare();
         let (health, held) = (Health::default(), Arc::new(AtomicBool::new(false)));
-        let elector = Elector::new(config, cluster.cluster_of(client))
+        let elector = Elector::new(config, cluster.connect(client))
             .unwrap()
             .with_clock(cluster.clock())
             .with_seed(client.bytes().map(u64::from).sum())
@@ -90,7 +90,7 @@ impl Drop for ProbedElector {
 
 #[tokio::test(start_paused = true)]
 async fn an_elector_is_ready_once_all_is_listed() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     assert_eq!(
         elector.failing(),
@@ -106,7 +106,7 @@ async fn an_elector_is_ready_once_all_is_listed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_loop_that_stands_still_fails_and_one_that_is_idle_does_not() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     for _ in 0..360 {
         pass(seconds(10)).await;
@@ -134,7 +134,7 @@ async fn a_loop_that_stands_still_fails_and_one_that_is_idle_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn being_alive_does_not_depend_on_the_api_server() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     cluster.inject(Rule::new(Fault::HangBefore));
     let elector = ProbedElector::start(&cluster);
     pass(seconds(600)).await;
@@ -150,11 +150,11 @@ async fn being_alive_does_not_depend_on_the_api_server() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_is_ready() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let electors =
         ["one", "two"].map(|name| ProbedElector::start_with(&cluster, name, electing(name)));
     pass(seconds(60)).await;
-    let lock = cluster.lease("elector-system", "elector").unwrap();
+    let lock = cluster.lease("elector-system", "elector").object().unwrap();
     assert!(
         lock.spec
             .holder_identity
@@ -169,7 +169,7 @@ async fn a_standby_is_ready() {
 
 #[tokio::test(start_paused = true)]
 async fn a_right_that_is_missing_is_no_readiness_until_it_is_granted() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     pass(seconds(20)).await;
     assert!(elector.is_ready());
@@ -190,7 +190,7 @@ async fn a_right_that_is_missing_is_no_readiness_until_it_is_granted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gap_of_a_watch_is_no_readiness_until_all_is_listed_again() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     pass(seconds(20)).await;
     assert!(elector.is_ready());

@@ -1,8 +1,8 @@
 //! Objects with much in them that no decision needs: it is not kept, and no write loses it.
 
 use elector::Config;
-use elector_testkit::{
-    CANDIDATES, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+use elector_testing::{
+    CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::RunningElector;
 /// candidate touches its pingTime alone.
 #[tokio::test(start_paused = true)]
 async fn what_large_objects_hold_survives_a_fail_over() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.0.0");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use elector::{Config, Event, LeaderElection};
 use elector_protocol::{Instant, LeaseKey};
 use elector_runtime::Clock;
-use elector_testkit::{MemoryCluster, SentRequest};
+use elector_testing::{EmbeddedCluster, SentRequest};
 
 use crate::RunningElector;
 
@@ -23,24 +23,24 @@ pub(crate) fn electing(host: &str) -> Config {
 /// One of several electors, which is a client of the server by its name.
 struct Replica {
     name: &'static str,
-    cluster: MemoryCluster,
+    cluster: EmbeddedCluster,
     elector: RunningElector,
 }
 
 // === impl Replica ===
 
 impl Replica {
-    fn start(cluster: &MemoryCluster, name: &'static str) -> Self {
+    fn start(cluster: &EmbeddedCluster, name: &'static str) -> Self {
         Self::start_with(cluster, name, electing(name))
     }
 
-    fn start_with(cluster: &MemoryCluster, name: &'static str, config: Config) -> Self {
+    fn start_with(cluster: &EmbeddedCluster, name: &'static str, config: Config) -> Self {
         Self::start_by(cluster.clock(), cluster, name, config)
     }
 
     fn start_by(
         clock: Arc<dyn Clock>,
-        cluster: &MemoryCluster,
+        cluster: &EmbeddedCluster,
         name: &'static str,
         config: Config,
     ) -> Self {
@@ -48,7 +48,7 @@ impl Replica {
         Self {
             name,
             cluster: cluster.clone(),
-            elector: RunningElector::start_by(clock, cluster.cluster_of(name), config, seed),
+            elector: RunningElector::start_by(clock, cluster.connect(name), config, seed),
         }
     }
 
@@ -93,7 +93,7 @@ fn lock() -> LeaseKey {
 }
 
 /// Its holder, empty where there is none.
-fn lock_holder(cluster: &MemoryCluster) -> String {
+fn lock_holder(cluster: &EmbeddedCluster) -> String {
     let lock = lock();
     let (namespace, name) = (&lock.namespace, &lock.name);
     cluster.holder(namespace, name).unwrap_or_default()

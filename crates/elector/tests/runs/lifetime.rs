@@ -2,8 +2,8 @@
 
 use elector::{BuiltinController, Config};
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testkit::{
-    CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, SentRequest, millis, pass, seconds,
+use elector_testing::{
+    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, SentRequest, millis, pass, seconds,
 };
 use tokio::runtime::Handle;
 
@@ -11,7 +11,7 @@ use crate::RunningElector;
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_no_time_with_requests_under_way() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.inject(
@@ -28,7 +28,7 @@ async fn a_stop_takes_no_time_with_requests_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_less_than_two_seconds_even_if_the_lock_cannot_be_released() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let config = Config {
         builtin: BuiltinController::Replace { host: "pod".into() },
         ..Config::default()
@@ -44,7 +44,7 @@ async fn a_stop_takes_less_than_two_seconds_even_if_the_lock_cannot_be_released(
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_starts_and_stops_leave_nothing_behind() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(seconds(1)).await;
     let before = Handle::current().metrics().num_alive_tasks();
@@ -63,25 +63,35 @@ async fn a_hundred_starts_and_stops_leave_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_of_the_elector_does_not_change_the_leader() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidates =
         ["a", "b"].map(|name| ScriptedCandidate::start(&cluster, "ns", name, "l", "1.0.0"));
     pass(seconds(20)).await;
-    let term = cluster.lease("ns", "l").unwrap().spec.lease_transitions;
+    let term = cluster
+        .lease("ns", "l")
+        .object()
+        .unwrap()
+        .spec
+        .lease_transitions;
     elector.stop().await;
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(120)).await;
     assert_eq!(
-        cluster.lease("ns", "l").unwrap().spec.lease_transitions,
+        cluster
+            .lease("ns", "l")
+            .object()
+            .unwrap()
+            .spec
+            .lease_transitions,
         term
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_restored_store_makes_it_start_anew() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let backup = cluster.backup();
@@ -111,7 +121,7 @@ async fn a_restored_store_makes_it_start_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_elector_sends_no_requests_but_its_watches() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");

@@ -3,7 +3,7 @@
 use elector::{Config, Event};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::ElectorTiming;
-use elector_testkit::{LEASES, MemoryCluster, millis, pass, seconds};
+use elector_testing::{EmbeddedCluster, LEASES, millis, pass, seconds};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ const LOCK: &str = "leader-election-controller";
 /// A part of the path of requests for the lock.
 const LOCK_PATH: &str = "leases/leader-election-controller";
 
-async fn lock_holder(cluster: &MemoryCluster) -> String {
+async fn lock_holder(cluster: &EmbeddedCluster) -> String {
     let holder = cluster.holder("kube-system", LOCK);
     holder.unwrap_or_default()
 }
@@ -25,21 +25,21 @@ fn of_lock(rule: Rule) -> Rule {
 }
 
 /// True if the elector has the lock.
-async fn is_taken(cluster: &MemoryCluster) -> bool {
+async fn is_taken(cluster: &EmbeddedCluster) -> bool {
     lock_holder(cluster).await.starts_with("elector_pod_")
 }
 
 /// While the lock cannot be read, the elector does not know whether it may decide, and writes nothing.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_decided_before_the_lock_was_read() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     cluster.inject(of_lock(refuse(403)));
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
     pass(seconds(60)).await;
     assert_eq!(elector.lives(), 1);
-    assert!(cluster.lease("default", "l").is_none());
+    assert!(cluster.lease("default", "l").object().is_none());
     cluster.heal();
     assert!(cluster.held_by("default", "l", "a").await < seconds(3));
 }
@@ -55,7 +55,7 @@ async fn a_lock_without_a_duration_is_respected_for_the_longest_duration_in_use(
             json!({"holderIdentity": BUILTIN, "leaseDurationSeconds": 0}),
         ),
     ] {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         let timing = ElectorTiming {
             max_lease_duration: seconds(longest),
             ..ElectorTiming::default()
@@ -88,7 +88,7 @@ async fn a_lock_without_a_duration_is_respected_for_the_longest_duration_in_use(
 /// Losing the lock stops us at once, also by its deletion; it is made and taken again.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(20)).await;
     assert!(is_taken(&cluster).await);
@@ -98,7 +98,7 @@ async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
     pass(millis(10)).await;
     let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
     pass(seconds(9)).await;
-    assert!(cluster.lease("default", "l").is_none());
+    assert!(cluster.lease("default", "l").object().is_none());
     cluster.heal();
     assert!(cluster.held_by("default", "l", "a").await < seconds(3));
     assert!(is_taken(&cluster).await);
@@ -107,7 +107,7 @@ async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
 /// A write under way when the lock was lost is given up, and its lease is judged again once we are in charge.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwards() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(20)).await;
     cluster.inject(Rule::new(Fault::HangBefore).verb(RequestVerb::Create));
@@ -123,7 +123,7 @@ async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwa
         "given up"
     );
     cluster.heal();
-    assert!(cluster.lease("default", "l").is_none());
+    assert!(cluster.lease("default", "l").object().is_none());
     assert!(cluster.held_by("default", "l", "a").await < seconds(3));
 }
 
@@ -131,7 +131,7 @@ async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwa
 #[tokio::test(start_paused = true)]
 async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
     for code in [403, 409, 500] {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         cluster.renew("kube-system", LOCK, BUILTIN);
         cluster.inject(of_lock(refuse(code)).verb(RequestVerb::Update));
         let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
@@ -141,7 +141,7 @@ async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
         let writes = cluster.requests_since(start, &["PUT", LOCK_PATH]).len();
         // 250 ms, doubling to 2 s.
         assert!((8..=16).contains(&writes), "{code}: {writes}");
-        assert!(cluster.lease("default", "l").is_none());
+        assert!(cluster.lease("default", "l").object().is_none());
         cluster.heal();
         pass(seconds(3)).await;
         assert!(is_taken(&cluster).await, "{code}");
@@ -152,7 +152,7 @@ async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
 /// leases that were decided by the one are decided by the other at once.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let first = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(5)).await;
     let held = lock_holder(&cluster).await;
@@ -177,7 +177,7 @@ async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
 /// may have been slow, and believe yet.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_was_taken_early_is_not_released_at_once() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let first = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(5)).await;
     let held = lock_holder(&cluster).await;
@@ -196,19 +196,19 @@ async fn a_lock_that_was_taken_early_is_not_released_at_once() {
 /// change its renewTime alone.
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_taken_as_a_term_and_renewed_as_one() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     cluster.renew("kube-system", LOCK, BUILTIN);
-    let before = cluster.lease("kube-system", LOCK).unwrap();
+    let before = cluster.lease("kube-system", LOCK).object().unwrap();
     let elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(millis(100)).await;
-    let taken = cluster.lease("kube-system", LOCK).unwrap();
+    let taken = cluster.lease("kube-system", LOCK).object().unwrap();
     assert!(is_taken(&cluster).await);
     assert_eq!(taken.metadata.uid, before.metadata.uid);
     assert_eq!(taken.spec.lease_transitions, Some(4));
     assert_eq!(taken.spec.lease_duration_seconds, Some(15));
     assert_eq!(taken.spec.acquire_time, taken.spec.renew_time);
     pass(seconds(60)).await;
-    let renewed = cluster.lease("kube-system", LOCK).unwrap();
+    let renewed = cluster.lease("kube-system", LOCK).object().unwrap();
     assert_ne!(renewed.spec.renew_time, taken.spec.renew_time);
     let mut expected = taken.spec.clone();
     expected.renew_time = renewed.spec.renew_time;

@@ -33,7 +33,7 @@ use std::time::Duration;
 use elector::{BuiltinController, Config, Elector, Event};
 use elector_apiserver::{Fault, Rule};
 use elector_runtime::{Clock, Cluster};
-use elector_testkit::{CapturedLog, MemoryCluster};
+use elector_testing::{CapturedLog, EmbeddedCluster};
 use http::StatusCode;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -48,12 +48,12 @@ struct RunningElector {
 // === impl RunningElector ===
 
 impl RunningElector {
-    fn start(cluster: &MemoryCluster, config: Config) -> Self {
+    fn start(cluster: &EmbeddedCluster, config: Config) -> Self {
         Self::start_seeded(cluster, config, 0)
     }
 
     /// Starts one with a seed of its own, which sets it apart from others beside it.
-    fn start_seeded(cluster: &MemoryCluster, config: Config, seed: u64) -> Self {
+    fn start_seeded(cluster: &EmbeddedCluster, config: Config, seed: u64) -> Self {
         Self::start_by(cluster.clock(), cluster.cluster(), config, seed)
     }
 

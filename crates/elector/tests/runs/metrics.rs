@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use elector::{Config, Elector, Metrics};
 use elector_api::format_freeze;
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, MemoryCluster, Scrape, ScriptedCandidate, assert_described,
+use elector_testing::{
+    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, Scrape, ScriptedCandidate, assert_described,
     described_metrics, documented_metrics, pass, seconds,
 };
 use serde_json::{Value, json};
@@ -26,14 +26,14 @@ struct MeasuredElector {
 // === impl MeasuredElector ===
 
 impl MeasuredElector {
-    fn start(cluster: &MemoryCluster) -> Self {
+    fn start(cluster: &EmbeddedCluster) -> Self {
         Self::start_with(cluster, "program", Config::default())
     }
 
-    fn start_with(cluster: &MemoryCluster, client: &'static str, config: Config) -> Self {
+    fn start_with(cluster: &EmbeddedCluster, client: &'static str, config: Config) -> Self {
         CapturedLog::prepare();
         let metrics = Metrics::default();
-        let elector = Elector::new(config, cluster.cluster_of(client))
+        let elector = Elector::new(config, cluster.connect(client))
             .unwrap()
             .with_clock(cluster.clock())
             .with_seed(client.bytes().map(u64::from).sum())
@@ -56,7 +56,7 @@ impl Drop for MeasuredElector {
 /// The only candidate leads, a better one is handed the lease and crashes, the first follows and crashes too.
 #[tokio::test(start_paused = true)]
 async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = MeasuredElector::start(&cluster);
     pass(seconds(20)).await;
     let old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -169,7 +169,7 @@ async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_is_a_hand_over_and_what_others_do_has_a_reason_of_its_own() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = MeasuredElector::start(&cluster);
     pass(seconds(20)).await;
     let _one = ScriptedCandidate::start(&cluster, "ns", "one", "l", "1.0.0");
@@ -185,7 +185,7 @@ async fn a_release_is_a_hand_over_and_what_others_do_has_a_reason_of_its_own() {
 /// (R16) For as long as it is frozen.
 #[tokio::test(start_paused = true)]
 async fn a_frozen_lease_is_shown_while_a_better_candidate_waits() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = MeasuredElector::start(&cluster);
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -216,7 +216,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
         .into_iter()
         .flat_map(|led| ends.map(|it| (led, it)))
     {
-        let cluster = MemoryCluster::new();
+        let cluster = EmbeddedCluster::with_gate();
         let elector = MeasuredElector::start(&cluster);
         pass(seconds(20)).await;
         let leader = led.then(|| ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0"));
@@ -247,7 +247,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
 /// Obstacles are in no figure of an elector that stands by.
 #[tokio::test(start_paused = true)]
 async fn obstacles_end_with_the_lock() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = MeasuredElector::start_with(&cluster, "one", electing("one"));
     pass(seconds(20)).await;
     cluster.register("ns", "silent", "l", "1.0.0");
@@ -261,7 +261,7 @@ async fn obstacles_end_with_the_lock() {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_earlier_session_knew_is_in_no_figure() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let empty = cluster.backup();
     cluster.make_revisions(200);
     let elector = MeasuredElector::start(&cluster);
@@ -278,7 +278,7 @@ async fn what_an_earlier_session_knew_is_in_no_figure() {
 /// It acks and never accepts what it is handed (R23).
 #[tokio::test(start_paused = true)]
 async fn a_preference_that_is_held_back_is_shown() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = MeasuredElector::start(&cluster);
     pass(seconds(20)).await;
     let _good = ScriptedCandidate::start(&cluster, "ns", "good", "l", "1.1.0");
@@ -302,7 +302,7 @@ async fn a_preference_that_is_held_back_is_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn conflicts_retries_and_broken_watches_are_counted() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = MeasuredElector::start(&cluster);
     pass(seconds(20)).await;
     let scrape = elector.scrape();
@@ -359,7 +359,7 @@ async fn conflicts_retries_and_broken_watches_are_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let electors =
         ["one", "two"].map(|name| MeasuredElector::start_with(&cluster, name, electing(name)));
     pass(seconds(20)).await;
@@ -382,7 +382,7 @@ async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_told_apart_up_to_a_number_and_no_other_text_is_a_label() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = MeasuredElector::start(&cluster);
     pass(seconds(20)).await;
     for index in 0..150 {
@@ -410,7 +410,7 @@ async fn the_document_names_what_is_served() {
     assert_eq!(documented, registered);
 
     // Metrics served are those registered: every sample has a description, and every description a sample.
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let elector = MeasuredElector::start_with(&cluster, "one", electing("one"));
     pass(seconds(20)).await;
     let _good = ScriptedCandidate::start(&cluster, "ns", "good", "l", "1.1.0");
@@ -442,7 +442,7 @@ fn figures(elector: &MeasuredElector) -> [f64; 3] {
 }
 
 /// The number of carried-out writes that begin so.
-fn count(cluster: &MemoryCluster, start: &str) -> f64 {
+fn count(cluster: &EmbeddedCluster, start: &str) -> f64 {
     let writes = cluster.writes();
     let count = writes
         .iter()

@@ -2,8 +2,8 @@
 
 use elector::{BuiltinController, Config};
 use elector_api::CandidateApi;
-use elector_testkit::{
-    CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+use elector_testing::{
+    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 
 use crate::RunningElector;
@@ -12,17 +12,17 @@ const V1BETA1: CandidateApi = CandidateApi::V1Beta1;
 const V1ALPHA2: CandidateApi = CandidateApi::V1Alpha2;
 const CUSTOM: CandidateApi = CandidateApi::Elector;
 
-fn holder(cluster: &MemoryCluster) -> String {
+fn holder(cluster: &EmbeddedCluster) -> String {
     cluster.holder("ns", "l").unwrap_or_default()
 }
 
-fn term(cluster: &MemoryCluster) -> Option<i32> {
-    cluster.lease("ns", "l")?.spec.lease_transitions
+fn term(cluster: &EmbeddedCluster) -> Option<i32> {
+    cluster.lease("ns", "l").object()?.spec.lease_transitions
 }
 
 /// Two candidates that have a leader, `a`, under these APIs.
 async fn led(
-    cluster: &MemoryCluster,
+    cluster: &EmbeddedCluster,
     apis: &[CandidateApi],
 ) -> (RunningElector, [ScriptedCandidate; 2]) {
     cluster.restart_serving(apis);
@@ -38,7 +38,7 @@ async fn led(
 }
 
 /// The leader crashes: the other one follows, so the elector sees the candidates where they are now.
-async fn crash(cluster: &MemoryCluster, candidates: [ScriptedCandidate; 2]) {
+async fn crash(cluster: &EmbeddedCluster, candidates: [ScriptedCandidate; 2]) {
     let [a, _b] = candidates;
     drop(a);
     cluster
@@ -50,7 +50,7 @@ async fn crash(cluster: &MemoryCluster, candidates: [ScriptedCandidate; 2]) {
 
 #[tokio::test(start_paused = true)]
 async fn a_better_api_is_followed_without_a_change_of_leader() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let (_elector, candidates) = led(&cluster, &[CUSTOM]).await;
     let before = term(&cluster);
     for apis in [&[V1ALPHA2, CUSTOM] as &[_], &[V1BETA1, V1ALPHA2, CUSTOM]] {
@@ -66,7 +66,7 @@ async fn a_better_api_is_followed_without_a_change_of_leader() {
 
 #[tokio::test(start_paused = true)]
 async fn an_api_that_goes_is_left_at_once() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let (_elector, candidates) = led(&cluster, &[V1BETA1, CUSTOM]).await;
     let before = term(&cluster);
     cluster.restart_serving(&[CUSTOM]);
@@ -81,7 +81,7 @@ async fn an_api_that_goes_is_left_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_is_removed_and_comes_back_changes_nothing() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let (_elector, candidates) = led(&cluster, &[CUSTOM]).await;
     let before = term(&cluster);
     cluster.restart_serving(&[]);
@@ -102,7 +102,7 @@ async fn a_definition_that_is_removed_and_comes_back_changes_nothing() {
 /// While the candidates register again, one that is better than the leader may come first.
 #[tokio::test(start_paused = true)]
 async fn a_leader_is_asked_to_yield_only_once_it_has_registered_again() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let (_elector, candidates) = led(&cluster, &[CUSTOM]).await;
     drop(candidates);
     let renew = |second: u64| {
@@ -113,7 +113,14 @@ async fn a_leader_is_asked_to_yield_only_once_it_has_registered_again() {
     renew(0);
     cluster.restart_serving(&[V1BETA1, CUSTOM]);
     let _better = ScriptedCandidate::start(&cluster, "ns", "better", "l", "0.9.0");
-    let preferred = || cluster.lease("ns", "l").unwrap().spec.preferred_holder;
+    let preferred = || {
+        cluster
+            .lease("ns", "l")
+            .object()
+            .unwrap()
+            .spec
+            .preferred_holder
+    };
     for second in 1..20 {
         pass(seconds(3)).await;
         renew(second);
@@ -129,7 +136,7 @@ async fn a_leader_is_asked_to_yield_only_once_it_has_registered_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_the_built_in_controller_is_kept() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     cluster.restart_serving(&[V1ALPHA2]);
     let config = Config {
         builtin: BuiltinController::Replace { host: "pod".into() },
@@ -138,7 +145,9 @@ async fn the_lock_of_the_built_in_controller_is_kept() {
     let _elector = RunningElector::start(&cluster, config);
     pass(seconds(20)).await;
     let lock = || {
-        let lock = cluster.lease("kube-system", "leader-election-controller");
+        let lock = cluster
+            .lease("kube-system", "leader-election-controller")
+            .object();
         lock.unwrap().spec.holder_identity
     };
     let held = lock();

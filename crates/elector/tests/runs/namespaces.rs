@@ -2,7 +2,7 @@
 
 use elector::{Config, Event, LeadershipChange, Scope};
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testkit::{CANDIDATES, LEASES, MemoryCluster, eventually, millis, pass, seconds};
+use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, eventually, millis, pass, seconds};
 use http::StatusCode;
 use serde_json::json;
 
@@ -24,13 +24,13 @@ fn both() -> Config {
 }
 
 /// A released lease, which may be granted at once.
-async fn released(cluster: &MemoryCluster, namespace: &str) {
+async fn released(cluster: &EmbeddedCluster, namespace: &str) {
     let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
     cluster.put_lease(namespace, "l", spec);
 }
 
 /// Makes the elector list the leases or the candidates of a namespace anew, and nothing else.
-async fn relist(cluster: &MemoryCluster, namespace: &str, resource: &str) {
+async fn relist(cluster: &EmbeddedCluster, namespace: &str, resource: &str) {
     let start = cluster.now();
     // A watch is opened anew every 30 s, and this one is told that its history is forgotten.
     let gone = Rule::new(Fault::Refuse(StatusCode::GONE)).verb(RequestVerb::Watch);
@@ -44,7 +44,7 @@ async fn relist(cluster: &MemoryCluster, namespace: &str, resource: &str) {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_before_both_kinds_are_listed_in_every_namespace() {
     for slow in LISTS {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         let mut candidates = Vec::new();
         for namespace in ["a", "b"] {
             released(&cluster, namespace).await;
@@ -75,7 +75,7 @@ async fn nothing_is_written_before_both_kinds_are_listed_in_every_namespace() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_one_namespace_takes_nothing_from_another() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let elector = RunningElector::start(&cluster, both());
     pass(seconds(20)).await;
     let kept = cluster.keep("b", "l", "plain");
@@ -105,7 +105,7 @@ async fn a_list_of_one_namespace_takes_nothing_from_another() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_list_of_its_own_namespace_does_not_show_is_gone() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let elector = RunningElector::start(&cluster, both());
     pass(seconds(20)).await;
     for namespace in ["a", "b"] {
@@ -136,7 +136,7 @@ async fn what_a_list_of_its_own_namespace_does_not_show_is_gone() {
 /// The proof that a name was absent starts over after a relist (R6), and only where that was made.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_one_namespace_starts_the_proof_of_absence_over_there_and_nowhere_else() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, both());
     pass(seconds(40)).await;
     relist(&cluster, "a", LEASES).await;

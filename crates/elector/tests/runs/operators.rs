@@ -5,13 +5,13 @@ use std::time::Duration;
 use elector::Config;
 use elector_api::{annotation, format_freeze, format_prefer};
 use elector_protocol::{Identity, OperatorPreference, Timestamp};
-use elector_testkit::{CANDIDATES, LEASES, MemoryCluster, ScriptedCandidate, pass, seconds, wall};
+use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, pass, seconds};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::RunningElector;
 
-fn annotate(cluster: &MemoryCluster, candidate: &str, stand_down: Option<&str>) {
+fn annotate(cluster: &EmbeddedCluster, candidate: &str, stand_down: Option<&str>) {
     cluster.put(CANDIDATES, "ns", candidate, |object| {
         let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
         match stand_down {
@@ -24,7 +24,7 @@ fn annotate(cluster: &MemoryCluster, candidate: &str, stand_down: Option<&str>) 
 /// (R16) It makes room at once, is not elected after a crash of the others, and leads again when it may.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_told_to_stand_down_makes_room() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
@@ -44,7 +44,7 @@ async fn a_leader_that_is_told_to_stand_down_makes_room() {
 /// A leader that nobody can follow is worth more than none.
 #[tokio::test(start_paused = true)]
 async fn the_only_candidate_leads_on_although_it_is_told_to_stand_down() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _only = ScriptedCandidate::start(&cluster, "ns", "only", "l", "1.0.0");
@@ -59,7 +59,7 @@ async fn the_only_candidate_leads_on_although_it_is_told_to_stand_down() {
 /// A value that means nothing changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_value_that_is_not_known_is_ignored() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
@@ -76,10 +76,10 @@ async fn a_value_that_is_not_known_is_ignored() {
 pub(crate) fn in_seconds(start: Instant, seconds: u64) -> Timestamp {
     let passed = start.elapsed() + Duration::from_secs(seconds);
     let micros = i64::try_from(passed.as_micros()).unwrap();
-    Timestamp::from_micros(wall().as_micros() + micros).unwrap()
+    Timestamp::from_micros(EmbeddedCluster::start().as_micros() + micros).unwrap()
 }
 
-fn say(cluster: &MemoryCluster, name: &str, value: &str) {
+fn say(cluster: &EmbeddedCluster, name: &str, value: &str) {
     cluster.put(LEASES, "ns", "l", |lease| {
         let metadata = lease["metadata"].as_object_mut().unwrap();
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
@@ -96,7 +96,7 @@ fn prefer(candidate: &str, until: Timestamp) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_frozen_lease_keeps_its_leader_until_the_time_that_was_said() {
     let start = Instant::now();
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let leader = ScriptedCandidate::start(&cluster, "ns", "leader", "l", "1.2.0");
@@ -135,7 +135,7 @@ async fn a_frozen_lease_keeps_its_leader_until_the_time_that_was_said() {
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_an_operator_prefers_leads_for_that_time() {
     let start = Instant::now();
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
@@ -163,7 +163,7 @@ async fn a_candidate_that_an_operator_prefers_leads_for_that_time() {
 #[tokio::test(start_paused = true)]
 async fn words_that_are_malformed_or_over_are_ignored() {
     let start = Instant::now();
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _other = ScriptedCandidate::start(&cluster, "ns", "other", "l", "1.1.0");

@@ -2,7 +2,7 @@
 
 use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testkit::{CANDIDATES, CapturedLog, MemoryCluster, millis, pass, seconds};
+use elector_testing::{CANDIDATES, CapturedLog, EmbeddedCluster, millis, pass, seconds};
 
 use crate::RunningElector;
 
@@ -13,8 +13,8 @@ const MANY: usize = 300;
 const LATE: u64 = 10;
 
 /// A cluster with many candidates, whose second page of them is late once.
-fn crowded() -> MemoryCluster {
-    let cluster = MemoryCluster::without_gate();
+fn crowded() -> EmbeddedCluster {
+    let cluster = EmbeddedCluster::new();
     for index in 0..MANY {
         let name = format!("c{index:03}");
         cluster.register("ns", &name, &format!("l{index:03}"), "1.0.0");
@@ -36,9 +36,14 @@ fn prompt() -> Config {
     config
 }
 
-fn created(cluster: &MemoryCluster) -> usize {
+fn created(cluster: &EmbeddedCluster) -> usize {
     (0..MANY)
-        .filter(|index| cluster.lease("ns", &format!("l{index:03}")).is_some())
+        .filter(|index| {
+            cluster
+                .lease("ns", &format!("l{index:03}"))
+                .object()
+                .is_some()
+        })
         .count()
 }
 
@@ -67,8 +72,8 @@ async fn a_list_whose_revision_is_forgotten_begins_again() {
     cluster.compact();
     pass(seconds(20)).await;
     assert_eq!((created(&cluster), elector.lives()), (MANY - 1, 1));
-    assert!(cluster.lease("ns", "l000").is_none());
-    assert!(cluster.lease("ns", "late").is_some());
+    assert!(cluster.lease("ns", "l000").object().is_none());
+    assert!(cluster.lease("ns", "late").object().is_some());
     let lists = cluster.requests_with(&["limit=", CANDIDATES]);
     let continued = lists.iter().map(|list| list.what.contains("continue="));
     assert_eq!(
@@ -93,6 +98,11 @@ async fn a_list_during_which_the_store_is_restored_begins_again() {
     pass(seconds(60)).await;
     assert_eq!((created(&cluster), elector.lives()), (MANY, 1));
     for index in 0..9 {
-        assert!(cluster.lease("ns", &format!("lost{index}")).is_none());
+        assert!(
+            cluster
+                .lease("ns", &format!("lost{index}"))
+                .object()
+                .is_none()
+        );
     }
 }

@@ -2,14 +2,14 @@
 
 use elector::Config;
 use elector_apiserver::Switches;
-use elector_testkit::{BackgroundTask, MemoryCluster, millis, pass, seconds};
+use elector_testing::{BackgroundTask, EmbeddedCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::RunningElector;
 
 /// An elector that has been up for long in a store of many revisions, with a lease, a candidate for it and the lock of a
 /// built-in controller that is gone.
-async fn old_elector(cluster: &MemoryCluster) -> (RunningElector, BackgroundTask) {
+async fn old_elector(cluster: &EmbeddedCluster) -> (RunningElector, BackgroundTask) {
     cluster.make_revisions(200);
     let elector = RunningElector::start(cluster, Config::default());
     pass(seconds(20)).await;
@@ -32,7 +32,7 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
         "namespaces/kube-system/leases?",
     ] {
         for end in [Switches::break_watches, Switches::close_watches] {
-            let cluster = MemoryCluster::without_gate();
+            let cluster = EmbeddedCluster::new();
             let (elector, _candidate) = old_elector(&cluster).await;
             cluster.reroute(watch);
             end(&cluster.faults());
@@ -45,12 +45,12 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
 /// An earlier sight of a record counts for nothing: it may have been renewed since, in the store that is gone.
 #[tokio::test(start_paused = true)]
 async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let empty = cluster.backup();
     let (elector, _candidate) = old_elector(&cluster).await;
     pass(seconds(10)).await;
     // The record that it has seen for 12 s, to the letter.
-    let record = cluster.lease("default", "l").unwrap();
+    let record = cluster.lease("default", "l").object().unwrap();
     cluster.restore(&empty);
     cluster.copy(&record);
     cluster.register_for("default", "b", "l", "1.0.0", "OldestEmulationVersion");
@@ -67,7 +67,7 @@ async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
 #[tokio::test(start_paused = true)]
 async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
     for (kept, expected) in [(true, &["PUT", "GET"] as &[_]), (false, &["GET"])] {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         let empty = cluster.backup();
         cluster.make_revisions(200);
         let elector = RunningElector::start(&cluster, Config::default());
@@ -82,7 +82,7 @@ async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
         pass(seconds(12)).await;
         cluster.register("default", "fresh", "l", "1.0.0");
         pass(seconds(1)).await;
-        let record = cluster.lease("default", "l").unwrap();
+        let record = cluster.lease("default", "l").object().unwrap();
         cluster.restore(&empty);
         cluster.copy(&record);
         pass(millis(1_900)).await;
@@ -101,7 +101,7 @@ async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
 /// A store that has not changed is no older one, however often it is listed.
 #[tokio::test(start_paused = true)]
 async fn a_list_at_the_same_revision_starts_no_elector_anew() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     for _ in 0..5 {

@@ -2,13 +2,13 @@
 
 use elector::Config;
 use elector_apiserver::RequestVerb;
-use elector_testkit::{CANDIDATES, LEASES, MemoryCluster, millis, pass, seconds};
+use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, millis, pass, seconds};
 use serde_json::json;
 
 use crate::{RunningElector, refuse};
 
 /// The number of tries of a refused request in a minute.
-async fn tries(cluster: &MemoryCluster, verb: &'static str, part: &'static str) -> usize {
+async fn tries(cluster: &EmbeddedCluster, verb: &'static str, part: &'static str) -> usize {
     let start = cluster.now();
     pass(seconds(60)).await;
     cluster.heal();
@@ -18,7 +18,7 @@ async fn tries(cluster: &MemoryCluster, verb: &'static str, part: &'static str) 
 #[tokio::test(start_paused = true)]
 async fn a_lease_whose_creation_is_refused_is_created_as_soon_as_it_can_be() {
     for code in [403, 429, 500] {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
         cluster.inject(refuse(code).verb(RequestVerb::Create));
@@ -36,7 +36,7 @@ async fn a_lease_whose_creation_is_refused_is_created_as_soon_as_it_can_be() {
 #[tokio::test(start_paused = true)]
 async fn a_ping_that_is_refused_is_written_as_soon_as_it_can_be() {
     for code in [403, 409, 500] {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
         let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
@@ -57,7 +57,7 @@ async fn a_ping_that_is_refused_is_written_as_soon_as_it_can_be() {
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_is_refused_is_written_as_soon_as_it_can_be() {
     for code in [403, 404, 409, 422, 429, 500] {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
         let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});

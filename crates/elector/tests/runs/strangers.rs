@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use elector::Config;
 use elector_apiserver::{Fault, Latency, RequestVerb, Rule};
-use elector_testkit::{
-    BackgroundTask, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+use elector_testing::{
+    BackgroundTask, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use serde_json::json;
 
 use crate::RunningElector;
 
-fn annotate(cluster: &MemoryCluster) {
+fn annotate(cluster: &EmbeddedCluster) {
     cluster.put(LEASES, "ns", "l", |fields| {
         fields["metadata"]["annotations"]["stranger"] = "was here".into();
     });
@@ -20,7 +20,7 @@ fn annotate(cluster: &MemoryCluster) {
 /// (R6 a) The proof of absence outlives the conflict.
 #[tokio::test(start_paused = true)]
 async fn one_annotation_of_a_new_lease_costs_no_time_and_no_read() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.before_next_put(LEASES, annotate);
@@ -33,7 +33,7 @@ async fn one_annotation_of_a_new_lease_costs_no_time_and_no_read() {
 /// (R4) What the read shows may have been held since the watch fell silent.
 #[tokio::test(start_paused = true)]
 async fn an_unheld_lease_is_read_when_the_watch_is_silent_and_is_waited_for_anew() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.before_next_put(LEASES, |cluster| {
@@ -52,7 +52,7 @@ async fn an_unheld_lease_is_read_when_the_watch_is_silent_and_is_waited_for_anew
 
 #[tokio::test(start_paused = true)]
 async fn a_new_lease_that_is_annotated_all_the_time_is_granted_in_time() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _stranger = cluster.annotate_all_the_time("ns", "l");
@@ -66,7 +66,7 @@ async fn a_new_lease_that_is_annotated_all_the_time_is_granted_in_time() {
 /// what was judged, and no gap: the watch brings it too.
 #[tokio::test(start_paused = true)]
 async fn a_new_lease_that_is_annotated_before_its_candidate_comes_is_granted_in_time() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _stranger = cluster.annotate_all_the_time("ns", "l");
@@ -87,7 +87,7 @@ async fn a_new_lease_that_is_annotated_before_its_candidate_comes_is_granted_in_
 async fn an_unheld_lease_that_is_annotated_all_the_time_is_granted_in_time() {
     let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
     for (spec, longest) in [(json!({"holderIdentity": ""}), 15), (released, 0)] {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         cluster.put_lease("ns", "l", spec);
         let _stranger = cluster.annotate_all_the_time("ns", "l");
         let _elector = RunningElector::start(&cluster, Config::default());
@@ -100,7 +100,7 @@ async fn an_unheld_lease_that_is_annotated_all_the_time_is_granted_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_held_lease_that_is_annotated_all_the_time_is_handed_over_and_follows_a_crash_in_time() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _next = ScriptedCandidate::start(&cluster, "ns", "next", "l", "1.1.0");
@@ -121,7 +121,7 @@ async fn a_held_lease_that_is_annotated_all_the_time_is_handed_over_and_follows_
 /// A lease that its holder has just released, with a candidate that is granted it at once. A write takes 2 ms to the server,
 /// the watch 1 ms, and each answer so many.
 struct ReleasedLease {
-    cluster: MemoryCluster,
+    cluster: EmbeddedCluster,
     log: CapturedLog,
     _running: (RunningElector, ScriptedCandidate),
 }
@@ -130,7 +130,7 @@ struct ReleasedLease {
 
 impl ReleasedLease {
     async fn new(answer: u64) -> Self {
-        let (log, cluster) = (CapturedLog::capture(), MemoryCluster::without_gate());
+        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::new());
         let elector = RunningElector::start(&cluster, Config::default());
         let holder = cluster.keep("ns", "l", "other");
         pass(seconds(20)).await;

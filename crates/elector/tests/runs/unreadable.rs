@@ -1,7 +1,7 @@
 //! Candidates that a stranger makes unreadable after they were valid: what they said before does not count any more.
 
 use elector::Config;
-use elector_testkit::{CANDIDATES, MemoryCluster, millis, pass, seconds};
+use elector_testing::{CANDIDATES, EmbeddedCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::RunningElector;
@@ -21,7 +21,7 @@ async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec()
             true,
         ),
     ] {
-        let cluster = MemoryCluster::without_gate();
+        let cluster = EmbeddedCluster::new();
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
         let kept = cluster.keep("default", "l", "plain");
@@ -44,7 +44,7 @@ async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec()
 /// A holder whose candidate cannot be read counts as one without a candidate, and is never touched (decision 8).
 #[tokio::test(start_paused = true)]
 async fn a_holder_whose_candidate_became_unreadable_is_not_asked_to_yield() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _kept = cluster.keep("default", "l", "old");
@@ -63,7 +63,7 @@ async fn a_holder_whose_candidate_became_unreadable_is_not_asked_to_yield() {
 
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_is_readable_again_takes_part_again() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let kept = cluster.keep("default", "l", "plain");
@@ -83,7 +83,7 @@ async fn a_candidate_that_is_readable_again_takes_part_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_candidate_is_not_elected() {
-    let cluster = MemoryCluster::without_gate();
+    let cluster = EmbeddedCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let kept = cluster.keep("default", "l", "plain");

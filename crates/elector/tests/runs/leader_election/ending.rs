@@ -8,8 +8,8 @@ use elector::{Config, Event, LeaderElection};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{Clock, TokioClock};
-use elector_testkit::{
-    CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, SentRequest, eventually, millis, pass,
+use elector_testing::{
+    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, SentRequest, eventually, millis, pass,
     seconds,
 };
 use futures::future::BoxFuture;
@@ -29,7 +29,7 @@ struct SuspendedClock {
 // === impl SuspendedClock ===
 
 impl SuspendedClock {
-    fn of(cluster: &MemoryCluster) -> Arc<Self> {
+    fn of(cluster: &EmbeddedCluster) -> Arc<Self> {
         Arc::new(Self {
             awake: cluster.clock(),
             asleep: AtomicU64::new(0),
@@ -94,7 +94,7 @@ fn replacing_and_electing() -> Config {
 
 /// Registers more candidates than may be pinged at the same time, none of which answers, and waits until the first of all
 /// of them have been pinged; an answer of the server takes so long.
-async fn ping_many(cluster: &MemoryCluster, active: &Replica, delay: Duration) {
+async fn ping_many(cluster: &EmbeddedCluster, active: &Replica, delay: Duration) {
     for number in 0..40 {
         cluster.register("ns", &format!("c{number:02}"), "l", "1.0.0");
     }
@@ -113,7 +113,7 @@ async fn ping_many(cluster: &MemoryCluster, active: &Replica, delay: Duration) {
 /// A stop releases the lock, and a standby acts in the same moment.
 #[tokio::test(start_paused = true)]
 async fn a_stop_gives_the_lock_to_a_standby_at_once() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let active = Replica::start(&cluster, "active");
     pass(seconds(3)).await;
     let standby = Replica::start(&cluster, "standby");
@@ -133,7 +133,7 @@ async fn a_stop_gives_the_lock_to_a_standby_at_once() {
 /// The release comes after the answers to the last requests, of which none is begun any more.
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_released_after_the_last_request() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let active = Replica::start(&cluster, "active");
     pass(seconds(20)).await;
     ping_many(&cluster, &active, millis(300)).await;
@@ -151,7 +151,7 @@ async fn the_lock_is_released_after_the_last_request() {
 /// The server may still carry out what has no answer: then the lock is left to expire.
 #[tokio::test(start_paused = true)]
 async fn a_lock_with_requests_under_way_is_not_released() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let active = Replica::start(&cluster, "active");
     pass(seconds(20)).await;
     let hangs = Rule::new(Fault::HangBefore).verb(RequestVerb::Create);
@@ -167,7 +167,7 @@ async fn a_lock_with_requests_under_way_is_not_released() {
 /// the lock has expired, and the first one stands by from then on.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let active = Replica::start(&cluster, "active");
     pass(seconds(3)).await;
     let standby = Replica::start(&cluster, "standby");
@@ -208,7 +208,7 @@ async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
 /// A machine that slept for half a minute wakes up in the middle of a burst of requests: not one more of them is sent.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_wakes_up_sends_nothing() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let clock = SuspendedClock::of(&cluster);
     let active = Replica::start_by(clock.clone(), &cluster, "active", electing("active"));
     pass(seconds(3)).await;
@@ -235,7 +235,7 @@ async fn what_was_decided_before_a_sleep_is_not_sent_after_it() {
         (electors, 0, false),
         (builtin, 1, true),
     ] {
-        let cluster = MemoryCluster::new();
+        let cluster = EmbeddedCluster::with_gate();
         let clock = SuspendedClock::of(&cluster);
         let active = Replica::start_by(clock.clone(), &cluster, "active", replacing_and_electing());
         pass(seconds(40)).await;
@@ -263,7 +263,7 @@ async fn what_was_decided_before_a_sleep_is_not_sent_after_it() {
 /// act by then.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_lost_the_lock_releases_nothing() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let active = Replica::start_with(&cluster, "active", replacing_and_electing());
     pass(seconds(40)).await;
     let hangs = Rule::new(Fault::HangBefore).verb(RequestVerb::Update);
@@ -281,7 +281,7 @@ async fn an_elector_that_lost_the_lock_releases_nothing() {
 /// Another elector is preferred: nothing new is begun, and the lock is handed over after the last answer.
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_handed_over_after_the_last_request() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let active = Replica::start(&cluster, "active");
     pass(seconds(20)).await;
     ping_many(&cluster, &active, millis(300)).await;
@@ -299,7 +299,7 @@ async fn the_lock_is_handed_over_after_the_last_request() {
 /// The belief of a lock that is held for shorter than a request may take bounds the request.
 #[tokio::test(start_paused = true)]
 async fn a_request_takes_no_longer_than_the_belief() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let mut config = electing("active");
     config.leader_election = Some(LeaderElection {
         lease_duration: seconds(3),

@@ -3,8 +3,8 @@
 use elector::{BuiltinController, Config, Event};
 use elector_apiserver::{Fault, Latency, RequestVerb, Rule};
 use elector_protocol::Term;
-use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+use elector_testing::{
+    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
 };
 use http::StatusCode;
 
@@ -13,7 +13,7 @@ use super::{Replica, electing, lock, lock_holder};
 /// A free lock is taken at once, by one: a Lease without a holder is made, and its record taken by compare-and-swap.
 #[tokio::test(start_paused = true)]
 async fn one_of_two_leads_and_both_say_so() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let start = cluster.now();
     let first = Replica::start(&cluster, "first");
     pass(seconds(3)).await;
@@ -22,7 +22,7 @@ async fn one_of_two_leads_and_both_say_so() {
     assert_eq!(writes.len(), 2, "{writes:?}");
     let key = lock();
     let (namespace, name) = (&key.namespace, &key.name);
-    let lease = cluster.lease(namespace, name).unwrap();
+    let lease = cluster.lease(namespace, name).object().unwrap();
     assert_eq!(lease.spec.lease_duration_seconds, Some(15));
     assert_eq!(lease.spec.lease_transitions, Some(1));
     assert_eq!(lease.spec.strategy, None, "no elector elects it");
@@ -54,7 +54,7 @@ async fn a_standby_writes_nothing() {
         BuiltinController::Respect,
         BuiltinController::Replace { host: "pod".into() },
     ] {
-        let cluster = MemoryCluster::new();
+        let cluster = EmbeddedCluster::with_gate();
         let start = cluster.now();
         let config = |name| Config {
             builtin: builtin.clone(),
@@ -83,10 +83,10 @@ async fn a_standby_writes_nothing() {
 /// Also where the lock is free and others may take it, an elector that has not seen everything yet leaves it to them.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_cannot_list_does_not_take_the_lock() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let start = cluster.now();
     let refuse = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(RequestVerb::List);
-    let _ = cluster.cluster_of("blind");
+    let _ = cluster.connect("blind");
     cluster
         .faults_of("blind")
         .inject(refuse.resource(CANDIDATES));
@@ -102,7 +102,7 @@ async fn an_elector_that_cannot_list_does_not_take_the_lock() {
 /// A rolling restart starts a new elector before it ends the one that acts: the lock goes to the one that has watched.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_has_just_begun_leaves_the_lock_to_one_that_has_watched() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let active = Replica::start(&cluster, "active");
     pass(seconds(3)).await;
     let watching = Replica::start(&cluster, "watching");
@@ -124,7 +124,7 @@ async fn an_elector_that_has_just_begun_leaves_the_lock_to_one_that_has_watched(
 /// A candidate for the lock of the electors is refused, as its election would unseat the elector that acts.
 #[tokio::test(start_paused = true)]
 async fn no_candidate_leads_the_electors() {
-    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
     let active = Replica::start(&cluster, "active");
     let _standby = Replica::start(&cluster, "standby");
     pass(seconds(20)).await;
@@ -159,8 +159,8 @@ async fn a_lock_that_may_not_be_had_is_one_line_with_what_helps() {
             "update leases.coordination.k8s.io elector-system/elector",
         ),
     ] {
-        let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
-        let _ = cluster.cluster_of("limited");
+        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+        let _ = cluster.connect("limited");
         let refuse = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(verb);
         let refuse = refuse.resource(LEASES).namespace("elector-system");
         cluster.faults_of("limited").inject(refuse);
@@ -191,7 +191,7 @@ async fn a_lock_that_may_not_be_had_is_one_line_with_what_helps() {
 /// elector is granted when both have been silent for their durations, and not one wait after the other.
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_takes_over_acts_at_once() {
-    let cluster = MemoryCluster::new();
+    let cluster = EmbeddedCluster::with_gate();
     let active = Replica::start(&cluster, "active");
     pass(seconds(3)).await;
     let standby = Replica::start(&cluster, "standby");
