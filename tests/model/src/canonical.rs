@@ -66,12 +66,7 @@ impl Canonical {
 
     /// Lets time pass, or no time at all, and replaces every number by what it means. `before` is the state that
     /// this one was made from: what both share is canonical already, unless the store changed or time passed.
-    pub(super) fn apply(
-        &self,
-        state: &mut SystemState,
-        before: Option<&SystemState>,
-        time: Time,
-    ) {
+    pub(super) fn apply(&self, state: &mut SystemState, before: Option<&SystemState>, time: Time) {
         let mut scratch = self.scratch.borrow_mut();
         let Scratch {
             kept,

@@ -11,7 +11,7 @@ use elector_protocol::{
 
 use super::clocks::TICK_SECONDS;
 use super::mutant::Mutant;
-use super::numbers::{FRESH, MOMENT, NOW, timestamp};
+use super::numbers::{FRESH, LONG_AGO, MOMENT, NOW, before, timestamp};
 use super::run::Run;
 use super::store::{LeaseStore, identity};
 
@@ -34,8 +34,6 @@ pub(super) struct ProcessVariation {
     pub(super) late_reply: Option<Instant>,
 }
 
-/// Longer ago than any wait.
-const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
 /// H of a holder that writes the short duration: one tick of a slow clock, as that is one of a fast one.
 const SHORT_BELIEF: Duration = Duration::from_secs(2);
 
@@ -171,8 +169,4 @@ impl Renumber for ProcessVariation {
         self.sent.renumber(by);
         self.late_reply.renumber(by);
     }
-}
-
-fn before(instant: Instant, by: Duration) -> Instant {
-    Instant::from_epoch(instant.since_epoch().saturating_sub(by))
 }

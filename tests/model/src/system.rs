@@ -203,7 +203,9 @@ impl Run {
         let mut store = LeaseStore {
             revision: ResourceVersion(1),
             lease: None,
-            objects: (0..objects).map(|name| Some(self.candidate(name))).collect(),
+            objects: (0..objects)
+                .map(|name| Some(self.candidate(name)))
+                .collect(),
             post: None,
             created: 0,
             interference: self.interference,
