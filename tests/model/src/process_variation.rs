@@ -94,13 +94,14 @@ impl ProcessVariation {
     }
 
     /// The mutant that counts belief from the reply to a write of this kind; a POST has none.
-    pub(super) fn occasion(replied: Option<&WriteKind>) -> Option<Mutant> {
+    pub(super) fn occasion(replied: Option<&WriteKind>, run: &Run) -> Option<Mutant> {
         match replied {
             None => Some(Mutant::AcquireByPost),
-            Some(WriteKind::Accept | WriteKind::Acquire | WriteKind::Renew) => {
+            Some(WriteKind::Acquire) => Some(Mutant::CountFromReply),
+            Some(WriteKind::Accept | WriteKind::Renew) if !run.acquires() => {
                 Some(Mutant::CountFromReply)
             }
-            Some(WriteKind::Release | WriteKind::HandOff(_)) => None,
+            Some(_) => None,
         }
     }
 
@@ -147,10 +148,12 @@ impl ProcessVariation {
         }
     }
 
-    /// The work has ended. No reply counts for a holder that has stopped.
-    pub(super) fn end_work(&mut self, clings: bool) {
+    /// The work has ended. No reply counts for an elected holder that has stopped.
+    pub(super) fn end_work(&mut self, clings: bool, run: &Run) {
         self.clings = clings;
-        (self.counted_from, self.late_reply) = (None, None);
+        if !run.acquires() {
+            (self.counted_from, self.late_reply) = (None, None);
+        }
     }
 
     /// Forgets what makes no difference any more.
