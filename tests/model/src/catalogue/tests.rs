@@ -38,7 +38,8 @@ fn every_safe_run_has_something_to_meet() {
 /// unheld record twice.
 #[test]
 fn every_change_by_a_stranger_is_met_from_every_start_and_twice() {
-    let changes: [(&str, fn(Interference) -> u8); 4] = [
+    type Times = fn(Interference) -> u8;
+    let changes: [(&str, Times); 4] = [
         ("delete", |by| by.deletions),
         ("create", |by| by.creations),
         ("blank", |by| by.blanks),
