@@ -7,7 +7,7 @@ use elector_protocol::{CandidateRecord, Instant, LeaseRecord, LeaseSnapshot, Occ
 
 use super::clocks::{TICK, TICK_SECONDS};
 use super::mutant::Mutant;
-use super::numbers::{FRESH, NOW, timestamp};
+use super::numbers::{FRESH, LONG_AGO, NOW, before, timestamp};
 use super::run::Run;
 use super::store::LeaseStore;
 
@@ -36,9 +36,6 @@ pub(super) struct AlteredStep<'a> {
     pub(super) store: &'a LeaseStore,
     pub(super) step: &'a dyn Fn(&Election) -> Vec<Effect>,
 }
-
-/// Longer ago than any wait.
-const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
 
 // === impl Mutant ===
 
@@ -319,8 +316,4 @@ fn free(record: &LeaseRecord) -> LeaseRecord {
         token: None,
         ..record.clone()
     }
-}
-
-fn before(instant: Instant, by: Duration) -> Instant {
-    Instant::from_epoch(instant.since_epoch().saturating_sub(by))
 }

@@ -18,6 +18,8 @@ use elector_protocol::{Instant, Moment, Renumber, Renumbering, ResourceVersion, 
 pub(super) const NOW: Instant = Instant::from_epoch(Duration::from_secs(1000));
 /// The same by both clocks of a process: in a model they are one.
 pub(super) const MOMENT: Moment = Moment::same(NOW);
+/// Longer ago than any wait.
+pub(super) const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
 /// Wire times and versions of one object stay below those of the next.
 pub(super) const BUCKET: i64 = 1_000_000_000;
 /// Later than every wire time of the same bucket.
@@ -143,7 +145,7 @@ impl Aging {
         } else {
             NOW.since(*instant).saturating_add(self.by).min(limit)
         };
-        *instant = Instant::from_epoch(NOW.since_epoch().saturating_sub(age));
+        *instant = before(NOW, age);
     }
 }
 
@@ -264,6 +266,11 @@ impl Renumbering for Assign<'_> {
         }
         *term = Term(i32::try_from(new).unwrap_or(i32::MAX));
     }
+}
+
+/// An instant that is earlier by a duration.
+pub(super) fn before(instant: Instant, by: Duration) -> Instant {
+    Instant::from_epoch(instant.since_epoch().saturating_sub(by))
 }
 
 /// A wire time. All of ours are within a few thousand seconds of the epoch.

@@ -175,6 +175,11 @@ impl ModelProcess {
                 let at = run.mutant.map_or(MOMENT, |mutant| {
                     mutant.alter_sight(&mut seen, &mut source, first, store, run)
                 });
+                if run.acquires() {
+                    let mine = names(&seen.record, self.name);
+                    let occasion = Some(Mutant::LeadByEvent);
+                    self.variation.count_belief(mine, occasion, run);
+                }
                 self.holder.handle_event(at, LeaseEvent::Seen(seen, source));
             }
             LeaseNews::Deleted(at) if lists => {
@@ -206,12 +211,15 @@ impl ModelProcess {
         let mut occasion = None;
         let outcome = match self.message.take() {
             Some(LeaseMessage::Landed(kind, snapshot)) => {
-                occasion = ProcessVariation::occasion(kind.as_ref());
+                occasion = ProcessVariation::occasion(kind.as_ref(), run);
                 LeaseOutcome::Done(snapshot)
             }
             Some(LeaseMessage::Dead(_)) if store.lease.is_none() => LeaseOutcome::Gone,
             _ => LeaseOutcome::Conflict,
         };
+        if run.acquires() {
+            self.variation.count_belief(true, occasion, run);
+        }
         self.holder.handle_outcome(MOMENT, outcome);
         self.settle(run, occasion)
     }
@@ -278,7 +286,7 @@ impl ModelProcess {
             ProcessWork::Idle
         };
         self.started = None;
-        self.variation.end_work(clings);
+        self.variation.end_work(clings, run);
         self.holder.handle_work_stopped(MOMENT);
         let known = self.holder.known();
         let mine = Some(Identity::of_elector(NAMES[self.name], 0));
@@ -366,7 +374,9 @@ impl ModelProcess {
                 Some(LeaseMessage::Sent(_)) | None => break,
             }
         }
-        self.variation.settle(run);
+        if run.acquires() {
+            self.variation.settle(run);
+        }
     }
 
     /// Requests that can never land are dead, whether they were sent before or after that (R2).
@@ -405,7 +415,7 @@ impl ModelProcess {
     }
 
     /// Runs the step, carries out what it says, and returns the witnesses. `occasion` is the mutant that would count
-    /// belief from now.
+    /// belief from now, by the record that an elected process knows then; one that acquires counts by its news.
     pub(super) fn settle(&mut self, run: &Run, occasion: Option<Mutant>) -> Witnesses {
         let mut witnesses = Witnesses::empty();
         let is_refused = run.refused_candidate == Some(self.name);
@@ -451,9 +461,11 @@ impl ModelProcess {
         if released_first {
             witnesses |= self.end_work(run);
         }
-        let known = self.holder.known();
-        let mine = known.is_some_and(|known| names(&known.record, self.name));
-        self.variation.count_belief(mine, occasion, run);
+        if !run.acquires() {
+            let known = self.holder.known();
+            let mine = known.is_some_and(|known| names(&known.record, self.name));
+            self.variation.count_belief(mine, occasion, run);
+        }
         witnesses
     }
 }

@@ -11,7 +11,7 @@ use elector_protocol::{
 
 use super::clocks::TICK_SECONDS;
 use super::mutant::Mutant;
-use super::numbers::{FRESH, MOMENT, NOW, timestamp};
+use super::numbers::{FRESH, LONG_AGO, MOMENT, NOW, before, timestamp};
 use super::run::Run;
 use super::store::{LeaseStore, identity};
 
@@ -34,8 +34,6 @@ pub(super) struct ProcessVariation {
     pub(super) late_reply: Option<Instant>,
 }
 
-/// Longer ago than any wait.
-const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
 /// H of a holder that writes the short duration: one tick of a slow clock, as that is one of a fast one.
 const SHORT_BELIEF: Duration = Duration::from_secs(2);
 
@@ -96,13 +94,14 @@ impl ProcessVariation {
     }
 
     /// The mutant that counts belief from the reply to a write of this kind; a POST has none.
-    pub(super) fn occasion(replied: Option<&WriteKind>) -> Option<Mutant> {
+    pub(super) fn occasion(replied: Option<&WriteKind>, run: &Run) -> Option<Mutant> {
         match replied {
             None => Some(Mutant::AcquireByPost),
-            Some(WriteKind::Accept | WriteKind::Acquire | WriteKind::Renew) => {
+            Some(WriteKind::Acquire) => Some(Mutant::CountFromReply),
+            Some(WriteKind::Accept | WriteKind::Renew) if !run.acquires() => {
                 Some(Mutant::CountFromReply)
             }
-            Some(WriteKind::Release | WriteKind::HandOff(_)) => None,
+            Some(_) => None,
         }
     }
 
@@ -149,10 +148,12 @@ impl ProcessVariation {
         }
     }
 
-    /// The work has ended. No reply counts for a holder that has stopped.
-    pub(super) fn end_work(&mut self, clings: bool) {
+    /// The work has ended. No reply counts for an elected holder that has stopped.
+    pub(super) fn end_work(&mut self, clings: bool, run: &Run) {
         self.clings = clings;
-        (self.counted_from, self.late_reply) = (None, None);
+        if !run.acquires() {
+            (self.counted_from, self.late_reply) = (None, None);
+        }
     }
 
     /// Forgets what makes no difference any more.
@@ -171,8 +172,4 @@ impl Renumber for ProcessVariation {
         self.sent.renumber(by);
         self.late_reply.renumber(by);
     }
-}
-
-fn before(instant: Instant, by: Duration) -> Instant {
-    Instant::from_epoch(instant.since_epoch().saturating_sub(by))
 }

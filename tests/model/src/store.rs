@@ -9,7 +9,7 @@ use elector_protocol::{
 };
 use elector_verify::{Actor, LeaseChangeKind, audit};
 
-use super::numbers::{FRESH, NOW, timestamp};
+use super::numbers::{FRESH, NOW, before, timestamp};
 
 /// All that outlives a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -326,7 +326,7 @@ impl LeaseStore {
     pub(super) fn age(&mut self, by: Duration, limit: Duration) {
         if let Some(written) = &mut self.written {
             let age = NOW.since(*written).saturating_add(by).min(limit);
-            *written = Instant::from_epoch(NOW.since_epoch().saturating_sub(age));
+            *written = before(NOW, age);
         }
     }
 
