@@ -339,15 +339,13 @@ impl RecordedElection {
     ) -> Result<(), TestCaseError> {
         let (before, after) = (&known.record, &write.record);
         let preferred = after.preferred_holder.as_ref();
-        if before.term == after.term
-            && before.preferred_holder != after.preferred_holder
-            && preferred.is_some()
-        {
+        let prefers = before.preferred_holder != after.preferred_holder && preferred.is_some();
+        if before.term == after.term && prefers {
             prop_assert!(before.holder.is_some() && after.strategy.is_some());
         }
         let chosen = preferred.or(after.holder.as_ref());
         let chosen = chosen.and_then(|name| self.answers.get_key_value(name));
-        if before.term != after.term {
+        if before.term != after.term || prefers {
             let electable = |it: &CandidateRecord| {
                 Some(&it.name) == chosen.map(|(name, _)| name) && it.spec.is_ok()
             };

@@ -14,7 +14,7 @@ use crate::audit::audit;
 use crate::broken_rule::BrokenRule;
 use crate::participants::{Implementation, LeasePurpose, Participants};
 use crate::placeholder::is_reservation;
-use crate::reading::{duration, has_token, is_born, is_unaccepted_grant};
+use crate::reading::{duration, has_token, is_born, is_released, is_unaccepted_grant};
 use crate::recorded_writer::{ElectorSight, RecordedWriter, TermSource, WriterRole};
 use crate::verdict::{Invariant, LeaseChangeKind};
 
@@ -214,18 +214,20 @@ impl Rules<'_> {
             let message = format!("acquired by {holder}, which {which} (R18)");
             return Err(BrokenRule::promised(Invariant::S3, message));
         }
-        match self.expired(last, after, at, TermStart::Acquired) {
-            Ok(()) => Ok(kind),
+        let before = &last.snapshot.record;
+        // Electors do no harm to each other (R17), so they need not wait as work does.
+        let displaces = match self.participants.purpose(self.lease) {
+            LeasePurpose::BuiltinLock => true,
+            LeasePurpose::ElectorLock => before.holder.is_none() && !is_released(before),
+            LeasePurpose::Work => false,
+        };
+        match (
+            self.expired(last, after, at, TermStart::Acquired),
+            self.writer,
+        ) {
             // The writer's own clock tells for how long it left the lock to others.
-            Err(early) if self.writer.is_some() => Err(early),
-            // Electors do no harm to each other (R17), so they need not wait as work does.
-            Err(early) => match self.participants.purpose(self.lease) {
-                LeasePurpose::ElectorLock if last.snapshot.record.holder.is_none() => {
-                    Ok(LeaseChangeKind::Displace)
-                }
-                LeasePurpose::BuiltinLock => Ok(LeaseChangeKind::Displace),
-                LeasePurpose::Work | LeasePurpose::ElectorLock => Err(early),
-            },
+            (Ok(()), Some(_)) | (Err(_), None) if displaces => Ok(LeaseChangeKind::Displace),
+            (expired, _) => expired.map(|()| kind),
         }
     }
 
