@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    ResourceVersion, StrategyName, Timestamp, Token, Uid,
+    CandidateRecord, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, OperatorWord,
+    ResourceVersion, Timestamp, Token, Uid,
 };
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_assert, prop_oneof};
 use proptest::test_runner::TestCaseError;
+
+use crate::arbitrary::candidate;
 
 /// One thing that happens to the Lease or to the watch of the second elector.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +125,7 @@ impl TwoWatchers {
             uid,
             version,
             record,
-            word: elector_protocol::OperatorWord::default(),
+            word: OperatorWord::default(),
         });
         self.whole &= !missed;
         tell(&mut self.complete, self.now, version, self.lease.as_ref());
@@ -207,31 +209,23 @@ impl TwoWatchers {
         Ok(())
     }
 
-    fn candidate(&self, name: &str, version: &str) -> CandidateRecord {
-        CandidateRecord {
-            name: Identity::new(name).unwrap(),
-            uid: Uid::new(name),
-            version: ResourceVersion(self.revision),
-            created: Timestamp::MIN,
-            ping: None,
-            renew: Some(self.fresh_time()),
-            marked: true,
-            announced: None,
-            deleting: false,
-            spec: CandidateSpec::parse(version, version, StrategyName::OLDEST_EMULATION_VERSION)
-                .into(),
-        }
+    fn candidate(&self, name: &str, emulation: &str) -> CandidateRecord {
+        let version = ResourceVersion(self.revision);
+        candidate(
+            Identity::new(name).unwrap(),
+            version,
+            self.fresh_time(),
+            emulation,
+        )
     }
 
     fn grant(&self, election: &Election) -> Option<LeaseWrite> {
         let decision = election.step(self.now, self.fresh_time(), &Settings::default());
-        decision
-            .effects
-            .into_iter()
-            .find_map(|effect| match effect {
-                Effect::Write(write) if write.record.is_unaccepted_grant() => Some(write),
-                _ => None,
-            })
+        let mut effects = decision.effects.into_iter();
+        effects.find_map(|effect| match effect {
+            Effect::Write(write) if write.record.is_unaccepted_grant() => Some(write),
+            _ => None,
+        })
     }
 }
 
