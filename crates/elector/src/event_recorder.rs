@@ -137,7 +137,7 @@ impl EventRecorder {
                     candidate: better.clone(),
                     because: *because,
                     until: until.unwrap_or(Timestamp::MAX),
-                    told: wall,
+                    reported: wall,
                 };
                 let held_back = ToldHoldBack::new(now.after(*remaining), &notice);
                 let told = self.told.entry(key.clone()).or_default();

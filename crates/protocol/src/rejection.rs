@@ -35,7 +35,7 @@ pub enum Rejection {
     #[error("spec.renewTime is missing, so it never answered")]
     NoRenewTime,
     /// An operator wants it not to lead for so much longer: annotation `elector.dev/stand-down`.
-    #[error("it is told to stand down for another {:.1}s, by the annotation elector.dev/stand-down", .0.as_secs_f64())]
+    #[error("an operator ordered it to stand down for another {:.1}s, by the annotation elector.dev/stand-down", .0.as_secs_f64())]
     StandsDown(Duration),
     /// A field could not be read at all.
     #[error("{0}")]

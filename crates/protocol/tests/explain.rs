@@ -232,7 +232,7 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
         candidate: id(candidate),
         because,
         until: at(35),
-        told: at(-10),
+        reported: at(-10),
     };
     let explain = |notices: Vec<HoldBackNotice>, now: i64, created: i64| {
         let mut better = candidate("b", "1.1.0", None, now - 1);
@@ -280,7 +280,7 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
     // Of several the newest counts.
     let older = HoldBackNotice {
         until: at(5),
-        told: at(-20),
+        reported: at(-20),
         ..notice("b", in_vain)
     };
     let explained = explain(vec![notice("b", many), older], 0, -60);

@@ -79,7 +79,7 @@ fn the_json_form_is_stable() {
         json!([{
             "namespace": "default", "lease": "web", "action": "grant", "holder": "a", "preferredHolder": "",
             "strategy": "OldestEmulationVersion", "ping": [],
-            "reason": "the lease is unheld and nobody can lead any more; a has the older emulation version 1.1.0 \
+            "reason": "the lease has no holder, and no former holder can lead any more; a has the older emulation version 1.1.0 \
                        (not 1.2.0)",
             "heldBack": null, "operator": {"freeze": null, "prefer": null, "ignored": []}, "wake": {"afterSeconds": 899.0, "reason": "a quiet candidate is pinged"},
             "candidates": [

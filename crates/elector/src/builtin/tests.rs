@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use elector_protocol::holder::{
-    Acquisition, Displaced, Effect, Holder, HolderConfig, HolderMode, LeaseEvent, LeaseOutcome,
-    WriteKind,
+    Acquisition, Effect, Holder, HolderConfig, HolderMode, LeaseEvent, LeaseOutcome,
+    TakeoverPolicy, WriteKind,
 };
 use elector_protocol::{CandidateTiming, Moment, Term, Timestamp, Uid};
 
@@ -36,7 +36,7 @@ impl WatchedLock {
             timing: CandidateTiming::default(),
             mode: HolderMode::Plain(Acquisition {
                 absent_lease_grace: Some(Duration::ZERO),
-                displaced: Displaced::AllButElectors,
+                takeover: TakeoverPolicy::AllButElectors,
                 ..Acquisition::plain()
             }),
         };

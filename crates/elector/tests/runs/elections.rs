@@ -121,7 +121,7 @@ async fn an_observer_is_told_of_each_leader_and_the_reason() {
             1,
             None,
             ChangeCause::Elected,
-            "the lease is unheld and nobody can lead any more; old is the only candidate",
+            "the lease has no holder, and no former holder can lead any more; old is the only candidate",
         ),
         Event::Preferred {
             lease: lease.clone(),

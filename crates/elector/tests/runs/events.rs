@@ -78,7 +78,7 @@ async fn each_change_of_leader_is_an_event_on_its_lease() {
     assert_eq!(
         told(&cluster).await,
         [
-            "Normal Elected x1: old leads in term 1: the lease is unheld and nobody can lead any more; old is the only \
+            "Normal Elected x1: old leads in term 1: the lease has no holder, and no former holder can lead any more; old is the only \
              candidate",
             "Normal HandedOver x1: best leads in term 2: old handed over",
             "Warning Expired x1: old leads in term 3: best has not renewed for 15s; old is the only one \

@@ -29,7 +29,7 @@ fn a_new_deployment_starts_at_once_when_the_elector_has_been_up() {
     assert_eq!(born, &LeaseRecord::born(strategy.clone()));
     fixture.lease(LeaseRecord::born(None));
     fixture.says(
-        "the lease is unheld and nobody can lead any more; a has the older emulation version 1.1.0 (not 1.2.0)",
+        "the lease has no holder, and no former holder can lead any more; a has the older emulation version 1.1.0 (not 1.2.0)",
     );
     fixture.grants("a");
     let record = fixture.record();

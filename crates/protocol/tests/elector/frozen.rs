@@ -66,7 +66,7 @@ fn a_preference_that_stands_is_withdrawn_when_the_freeze_begins() {
     fixture.preferred_by_another(Some("c"));
     assert_reason!(fixture, Reason::AwaitYield { .. });
     fixture.freeze(60.0);
-    fixture.says("b need not make room any more: c has to wait, since the lease is frozen");
+    fixture.says("b is no longer asked to make room: c has to wait, since the lease is frozen");
     assert_eq!(fixture.write().preferred_holder, None);
     assert_reason!(fixture, Reason::Frozen { .. });
     for seconds in [4.0, 8.0, 16.0] {

@@ -72,7 +72,7 @@ fn a_preference_is_withdrawn_when_its_reason_vanishes() {
     for (why, change) in changes {
         let mut fixture = preferred();
         change(&mut fixture);
-        fixture.says(&format!("b need not make room any more: {why}"));
+        fixture.says(&format!("b is no longer asked to make room: {why}"));
         assert_eq!(fixture.write().preferred_holder, None);
     }
 }
@@ -87,7 +87,7 @@ fn a_preference_is_looked_after_until_its_candidate_is_silent() {
     assert_eq!(fixture.pinged(), [""; 0]);
     assert_eq!(fixture.wake(), (2.0, WakeReason::AckWindow));
     fixture.pass(2.0);
-    fixture.says("b need not make room any more: c does not answer");
+    fixture.says("b is no longer asked to make room: c does not answer");
     assert_eq!(fixture.write().preferred_holder, None);
     assert_reason!(fixture, Reason::BetterIsSilent { .. });
 }

@@ -47,7 +47,7 @@ fn a_leader_makes_room_until_the_time_is_over() {
         assert_eq!(
             ranked.reason,
             format!(
-                "it is told to stand down for another {seconds:.1}s, by the annotation elector.dev/stand-down"
+                "an operator ordered it to stand down for another {seconds:.1}s, by the annotation elector.dev/stand-down"
             )
         );
         skip(&mut fixture, seconds - 1.0);

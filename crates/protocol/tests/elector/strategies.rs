@@ -48,7 +48,7 @@ fn the_highest_priority_leads_and_the_oldest_version_where_there_is_none() {
     fixture.says("b is asked to make room: a has the higher priority 1 (not none)");
     fixture.write();
     fixture.change_spec("a", |spec| spec.priority = 0);
-    fixture.says("b need not make room any more: a is not better than the holder");
+    fixture.says("b is no longer asked to make room: a is not better than the holder");
 }
 
 #[test]

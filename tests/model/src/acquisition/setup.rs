@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::StrategyName;
-use elector_protocol::holder::{Acquisition, Displaced, HolderMode};
+use elector_protocol::holder::{Acquisition, HolderMode, TakeoverPolicy};
 
 /// Processes that acquire, and what is unusual about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +94,10 @@ impl AcquisitionSetup {
             strategy,
             max_lease_duration: self.flag.unwrap_or(longest),
             absent_lease_grace: self.grace.filter(|_| !self.is_builtin(index)),
-            displaced: if self.is_elector(index) && self.lock.is_some_and(|lock| lock.displaces) {
-                Displaced::AllButElectors
+            takeover: if self.is_elector(index) && self.lock.is_some_and(|lock| lock.displaces) {
+                TakeoverPolicy::AllButElectors
             } else {
-                Displaced::None
+                TakeoverPolicy::None
             },
         };
         match self.mode {

@@ -149,7 +149,7 @@ impl Attack {
                     wait(&explained.reason).is_some_and(|seconds| seconds > 3000.0)
                 }
                 AttackEffect::Obeyed => {
-                    let told = |reason: &str| reason.contains("told to stand down");
+                    let told = |reason: &str| reason.contains("to stand down");
                     let word = &explained.operator;
                     word.freeze.is_some()
                         || word.prefer.is_some()

@@ -2,19 +2,21 @@
 
 use std::fmt;
 
-use crate::elector::decision::{Reason, Vacancy};
+use crate::elector::decision::{GrantCause, Reason};
 use crate::names::Identity;
 
 /// Names, as many as fit into a line: a lease may have thousands of candidates.
 struct List<'a>(&'a [Identity]);
 
-// === impl Vacancy ===
+// === impl GrantCause ===
 
-impl fmt::Display for Vacancy {
+impl fmt::Display for GrantCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Released => f.write_str("the lease is released"),
-            Self::Unheld => f.write_str("the lease is unheld and nobody can lead any more"),
+            Self::Unheld => {
+                f.write_str("the lease has no holder, and no former holder can lead any more")
+            }
             Self::Expired { holder, after } => {
                 write!(f, "{holder} has not renewed for {}s", after.as_secs())
             }
@@ -111,12 +113,12 @@ impl fmt::Display for Reason {
             }
             Self::Granted {
                 to,
-                vacancy,
+                cause,
                 because,
                 silent,
                 ..
             } => {
-                write!(f, "{vacancy}; {to} {because}")?;
+                write!(f, "{cause}; {to} {because}")?;
                 if silent.is_empty() {
                     return Ok(());
                 }
@@ -136,7 +138,7 @@ impl fmt::Display for Reason {
             } => {
                 write!(
                     f,
-                    "{holder} need not make room any more: {preferred} {because}"
+                    "{holder} is no longer asked to make room: {preferred} {because}"
                 )
             }
         }

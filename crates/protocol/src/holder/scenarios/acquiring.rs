@@ -3,7 +3,9 @@
 use super::super::fixture::{
     HolderFixture, Network, WorkEvent, auto, config_of, identity, plain, seconds, wall_at,
 };
-use super::super::{Acquisition, Displaced, Effect, Ending, Holder, HolderMode, Loss, WriteKind};
+use super::super::{
+    Acquisition, Effect, Ending, Holder, HolderMode, Loss, TakeoverPolicy, WriteKind,
+};
 use crate::lease::{LeaseRecord, Occupancy};
 use crate::names::{Identity, ResourceVersion, Term, Token};
 use crate::strategy::name::StrategyName;
@@ -327,7 +329,7 @@ fn the_silence_of_others_is_timed_by_the_clock_that_may_stand_still() {
 fn an_elector_displaces_the_built_in_one_at_once_and_another_elector_when_it_misses_a_renewal() {
     let held_by = |holder: Identity| {
         let mut fixture = HolderFixture::of(plain_with(|it| {
-            it.displaced = Displaced::AllButElectors;
+            it.takeover = TakeoverPolicy::AllButElectors;
             it.absent_lease_grace = Some(seconds(0.0));
         }));
         fixture.edit(|record| {
