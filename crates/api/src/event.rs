@@ -91,7 +91,7 @@ struct EventReference {
 ///     candidate: better,
 ///     because: HoldBackCause::FailedHandOver { failures: 1 },
 ///     until: at(1_700_000_060),
-///     told: at(1_700_000_000),
+///     reported: at(1_700_000_000),
 /// };
 /// assert_eq!(
 ///     elector_api::hold_back_note(&leader, &notice),
@@ -154,7 +154,7 @@ impl EventObject {
                 candidate: Identity::new(candidate)?,
                 because: because.parse().ok()?,
                 until: parse_time(until).ok()?,
-                told: parse_time(self.event_time.as_deref()?).ok()?,
+                reported: parse_time(self.event_time.as_deref()?).ok()?,
             },
         })
     }
@@ -172,7 +172,7 @@ mod tests {
             candidate: Identity::new("b").unwrap(),
             because: HoldBackCause::NewSinceFailure,
             until: Timestamp::from_micros(1_700_000_600_000_001).unwrap(),
-            told: Timestamp::from_micros(1_700_000_000_000_002).unwrap(),
+            reported: Timestamp::from_micros(1_700_000_000_000_002).unwrap(),
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
         let first = told(&event).unwrap();
         assert_eq!(
             (first.lease, first.at),
-            (LeaseKey::new("ns", "l"), notice().told)
+            (LeaseKey::new("ns", "l"), notice().reported)
         );
         assert_eq!((first.repeated, first.is_warning), (None, false));
         assert_eq!(first.reason, PREFERENCE_HELD_BACK);

@@ -2,7 +2,7 @@
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate, validate_candidate, validate_lease};
 use elector_protocol::holder::{
-    Acquisition, Displaced, HolderConfig, HolderMode, Loss, StopReason,
+    Acquisition, HolderConfig, HolderMode, Loss, StopReason, TakeoverPolicy,
 };
 use elector_protocol::{Identity, Instant, LeaseKey, Version};
 
@@ -125,7 +125,7 @@ impl ResolvedConfig {
             strategy,
             max_lease_duration: self.given.max_lease_duration,
             absent_lease_grace: self.given.absent_lease_grace,
-            displaced: Displaced::None,
+            takeover: TakeoverPolicy::None,
         };
         HolderConfig {
             identity: self.identity.clone(),

@@ -135,7 +135,7 @@ impl EventRecorder {
                     candidate: better.clone(),
                     because: *because,
                     until: until.unwrap_or(Timestamp::MAX),
-                    told: wall,
+                    reported: wall,
                 };
                 let held_back = ReportedHoldBack::new(now.after(*remaining), &notice);
                 let reported = self.reported.entry(key.clone()).or_default();

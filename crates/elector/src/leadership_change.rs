@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use elector_protocol::elector::{Reason, Vacancy};
+use elector_protocol::elector::{GrantCause, Reason};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, Term, Transition};
 
 /// A lease changed hands; this elector or any other process wrote it.
@@ -88,13 +88,13 @@ impl LeadershipChange {
 impl ExpectedGrant {
     /// A decision's change, where it is a grant.
     pub(crate) fn of(decided: &Reason, record: &LeaseRecord) -> Option<Self> {
-        let Reason::Granted { vacancy, .. } = decided else {
+        let Reason::Granted { cause: granted, .. } = decided else {
             return None;
         };
-        let cause = match vacancy {
-            Vacancy::Expired { .. } => ChangeCause::Expired,
-            Vacancy::NotAccepted { .. } => ChangeCause::NotAccepted,
-            Vacancy::Released | Vacancy::Unheld => ChangeCause::Elected,
+        let cause = match granted {
+            GrantCause::Expired { .. } => ChangeCause::Expired,
+            GrantCause::NotAccepted { .. } => ChangeCause::NotAccepted,
+            GrantCause::Released | GrantCause::Unheld => ChangeCause::Elected,
         };
         Some(Self {
             to: record.holder.clone()?,
@@ -250,24 +250,24 @@ mod tests {
         let (holder, after) = (id("a"), Duration::from_secs(5));
         let record = granted(&LeaseRecord::born(None), "b", 1);
         for (vacancy, cause) in [
-            (Vacancy::Unheld, ChangeCause::Elected),
-            (Vacancy::Released, ChangeCause::Elected),
+            (GrantCause::Unheld, ChangeCause::Elected),
+            (GrantCause::Released, ChangeCause::Elected),
             (
-                Vacancy::Expired {
+                GrantCause::Expired {
                     holder: holder.clone(),
                     after,
                 },
                 ChangeCause::Expired,
             ),
             (
-                Vacancy::NotAccepted { holder, after },
+                GrantCause::NotAccepted { holder, after },
                 ChangeCause::NotAccepted,
             ),
         ] {
             let reason = Reason::Granted {
                 to: id("b"),
                 term: record.term,
-                vacancy,
+                cause: vacancy,
                 because: "is the only candidate".to_owned(),
                 silent: Vec::new(),
             };

@@ -39,7 +39,7 @@ mod shown_history;
 #[cfg(test)]
 mod strange_inputs;
 
-pub use config::{Acquisition, Displaced, HolderConfig, HolderMode};
+pub use config::{Acquisition, HolderConfig, HolderMode, TakeoverPolicy};
 pub use decision::{Decision, Effect, Ending, Loss, StopReason, WriteKind};
 pub use input::{LeaseEvent, LeaseOutcome, ReadFailed};
 pub use machine::{Belief, Holder};

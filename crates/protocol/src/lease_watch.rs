@@ -104,6 +104,14 @@ impl LeaseWatch {
         }
     }
 
+    /// Since when it has been known not to exist.
+    pub(crate) const fn absent_since(&self) -> Option<Instant> {
+        match &self.presence {
+            LeasePresence::Absent { since } => Some(*since),
+            LeasePresence::Unknown | LeasePresence::Present(_) => None,
+        }
+    }
+
     /// The longest duration seen in a record.
     pub(crate) const fn longest(&self) -> Duration {
         self.longest

@@ -1,15 +1,14 @@
 //! Strategies: how the best candidate of a lease is chosen.
 //!
 //! Each strategy is a unit value in a file of its own, declared here, that implements [`Strategy`], and a line in
-//! `strategy/known.rs` that gives it its name. All else follows: candidates wish for it by that name, electors and
-//! `elector explain` decide by it. A name that stands in no line there belongs to another elector, which decides such
-//! leases.
+//! `strategy/registry.rs` that gives it its name. All else follows: candidates wish for it by that name, electors and
+//! `elector explain` decide by it. A name without a line there belongs to another elector, which decides such leases.
 
-mod known;
 pub(crate) mod name;
 mod newest_version;
 mod oldest_emulation_version;
 mod priority;
+mod registry;
 mod sticky;
 
 use std::cmp::Ordering;

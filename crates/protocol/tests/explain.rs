@@ -73,132 +73,75 @@ fn explain(
     Explanation::of(&objects, at(0), &Settings::default())
 }
 
+fn born(age: i64) -> Option<(LeaseSnapshot, Timestamp)> {
+    Some((mk_lease(LeaseRecord::born(None)), at(-age)))
+}
+
+/// A missing Lease by the grant that follows its creation, an open ping as old as it says, a live holder as its renewal,
+/// and an unheld record as its creation.
 #[test]
-fn a_missing_lease_is_explained_by_the_grant_that_follows_its_creation() {
-    let told = explain(
-        None,
-        vec![
-            candidate("b", "1.2.0", None, -1),
-            candidate("a", "1.1.0", None, -1),
-        ],
-    );
-    assert_eq!((told.action, told.holder), (Action::Grant, Some(id("a"))));
-    let ranks: Vec<_> = told
-        .candidates
-        .iter()
-        .map(|c| (c.name.as_str(), c.rank))
+fn the_next_action_follows_from_the_ages_of_the_objects() {
+    let a = |ping, renew| candidate("a", "1.1.0", ping, renew);
+    let b = |renew| candidate("b", "1.2.0", None, renew);
+    let (silent, both) = (|| vec![a(None, -100)], || vec![a(None, -100), b(-1)]);
+    let (acked, answering) = (vec![b(-1), a(None, -1)], vec![a(Some(-3), -100), b(-1)]);
+    let quiet = vec![a(None, -100), b(-100)];
+    for (lease, candidates, action, holder, ping) in [
+        (None, acked, Action::Grant, Some("a"), None),
+        (None, quiet, Action::Ping, None, Some("a")),
+        (None, vec![a(Some(-1), -100)], Action::Wait, None, None),
+        (None, answering, Action::Grant, Some("b"), None),
+        (held("a", -3), both(), Action::None, Some("a"), None),
+        // The late holder is pinged as well, and not waited for.
+        (held("a", -12), both(), Action::Ping, Some("a"), Some("a")),
+        (held("a", -15), both(), Action::Grant, Some("b"), Some("a")),
+        (held("a", -20), silent(), Action::Ping, Some("a"), Some("a")),
+        (born(14), vec![a(None, -1)], Action::Wait, None, None),
+        (born(15), vec![a(None, -1)], Action::Grant, Some("a"), None),
+    ] {
+        let explained = explain(lease, candidates);
+        let reason = &explained.reason;
+        assert_eq!(
+            (explained.action, explained.holder),
+            (action, holder.map(id)),
+            "{reason}"
+        );
+        let ping: Vec<_> = ping.map(id).into_iter().collect();
+        assert_eq!(explained.ping, ping, "{reason}");
+    }
+}
+
+#[test]
+fn candidates_are_explained_in_their_order_and_with_what_they_lack() {
+    let missing = "spec.emulationVersion is missing, and the strategy needs it";
+    let of = |name, emulation| candidate(name, emulation, None, -1);
+    let explained = explain(None, vec![of("b", "1.2.0"), of("c", ""), of("a", "1.1.0")]);
+    let older = "has the older emulation version 1.1.0 (not 1.2.0)";
+    let ranked = explained.candidates.iter();
+    let ranked: Vec<_> = ranked
+        .map(|it| (it.name.as_str(), it.eligible, it.rank, it.reason.as_str()))
         .collect();
-    assert_eq!(ranks, [("a", Some(1)), ("b", Some(2))]);
-    assert_eq!(
-        told.candidates[0].reason,
-        "has the older emulation version 1.1.0 (not 1.2.0)"
-    );
-    assert_eq!(
-        told.candidates[1].reason,
-        "a has the older emulation version 1.1.0 (not 1.2.0)"
-    );
-}
-
-#[test]
-fn candidates_that_have_not_acked_lately_are_pinged() {
-    let told = explain(
-        None,
-        vec![
-            candidate("a", "1.1.0", None, -100),
-            candidate("b", "1.2.0", None, -100),
-        ],
-    );
-    assert_eq!(
-        (told.action, told.holder, told.ping),
-        (Action::Ping, None, vec![id("a")])
-    );
-}
-
-#[test]
-fn an_open_ping_is_as_old_as_it_says() {
-    let told = explain(None, vec![candidate("a", "1.1.0", Some(-1), -100)]);
-    assert_eq!(
-        (told.action, told.reason.to_string()),
-        (Action::Wait, "waiting for the ack of a".to_owned())
-    );
-    let told = explain(
-        None,
-        vec![
-            candidate("a", "1.1.0", Some(-3), -100),
-            candidate("b", "1.2.0", None, -1),
-        ],
-    );
-    assert_eq!((told.action, told.holder), (Action::Grant, Some(id("b"))));
-}
-
-#[test]
-fn a_live_holder_is_as_old_as_its_renewal() {
-    let two = || {
-        vec![
-            candidate("a", "1.1.0", None, -100),
-            candidate("b", "1.2.0", None, -1),
-        ]
-    };
-    assert_eq!(explain(held("a", -3), two()).action, Action::None);
-    let late = explain(held("a", -12), two());
-    assert_eq!(
-        late.reason.to_string(),
-        "a is late with its renewal; b is next"
-    );
-    // The late holder is pinged as well, and not waited for.
-    assert_eq!((late.action, late.ping), (Action::Ping, vec![id("a")]));
-    let expired = explain(held("a", -15), two());
-    assert_eq!(
-        (expired.action, expired.holder),
-        (Action::Grant, Some(id("b")))
-    );
-}
-
-#[test]
-fn a_ping_of_an_expired_holder_is_explained_with_its_name() {
-    let told = explain(held("a", -20), vec![candidate("a", "1.1.0", None, -100)]);
-    assert_eq!((told.action, told.ping), (Action::Ping, vec![id("a")]));
-    assert_eq!(told.reason.to_string(), "waiting for the ack of a");
+    let worse = format!("a {older}");
+    let expected = [
+        ("a", true, Some(1), older),
+        ("b", true, Some(2), worse.as_str()),
+        ("c", false, None, missing),
+    ];
+    assert_eq!(ranked, expected);
 }
 
 #[test]
 fn a_better_candidate_is_preferred_when_it_acks() {
-    let told = explain(
+    let better = candidate("a", "1.1.0", Some(-2), -1);
+    let explained = explain(
         held("b", -3),
-        vec![
-            candidate("a", "1.1.0", Some(-2), -1),
-            candidate("b", "1.2.0", None, -50),
-        ],
+        vec![better, candidate("b", "1.2.0", None, -50)],
     );
     assert_eq!(
-        (told.action, told.holder, told.preferred_holder),
-        (Action::Prefer, Some(id("b")), Some(id("a")))
+        (explained.action, explained.holder),
+        (Action::Prefer, Some(id("b")))
     );
-}
-
-#[test]
-fn an_unheld_record_is_as_old_as_its_creation() {
-    let born = |age: i64| Some((mk_lease(LeaseRecord::born(None)), at(-age)));
-    let one = || vec![candidate("a", "1.1.0", None, -1)];
-    assert_eq!(explain(born(14), one()).action, Action::Wait);
-    assert_eq!(explain(born(15), one()).action, Action::Grant);
-}
-
-#[test]
-fn a_candidate_that_cannot_be_elected_is_told_why() {
-    let told = explain(None, vec![candidate("a", "", None, -1)]);
-    assert_eq!(
-        (
-            told.action,
-            told.candidates[0].eligible,
-            told.candidates[0].rank
-        ),
-        (Action::None, false, None)
-    );
-    assert_eq!(
-        told.candidates[0].reason,
-        "spec.emulationVersion is missing, and the strategy needs it"
-    );
+    assert_eq!(explained.preferred_holder, Some(id("a")));
 }
 
 #[test]
@@ -226,8 +169,8 @@ fn a_candidate_that_is_given_twice_is_taken_in_its_newest_revision() {
 fn a_missing_lease_of_a_foreign_strategy_is_created_unheld() {
     let mut foreign = candidate("a", "1.1.0", None, -1);
     foreign.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine").into();
-    let told = explain(None, vec![foreign]);
-    assert_eq!((told.action, told.holder), (Action::Create, None));
+    let explained = explain(None, vec![foreign]);
+    assert_eq!((explained.action, explained.holder), (Action::Create, None));
 }
 
 /// (R23) Where a hand-over in vain is among the revisions, the explanation says what it costs, and until when.
@@ -263,26 +206,23 @@ fn earlier_revisions_tell_of_hand_overs_that_were_in_vain() {
         ],
         ..Objects::default()
     };
-    let told = Explanation::of(&objects, at(0), &Settings::default());
+    let explain = |objects: &Objects| Explanation::of(objects, at(0), &Settings::default());
+    let explained = explain(&objects);
     assert_eq!(
-        told.reason.to_string(),
+        explained.reason.to_string(),
         "b is better, but steady is not asked to make room for another 35.0s: the last hand-over was not accepted"
     );
-    assert_eq!(
-        told.wake.unwrap().to_string(),
-        "in 9.0s, when the holder is late"
-    );
+    let wake = explained.wake.unwrap().to_string();
+    assert_eq!(wake, "in 9.0s, when the holder is late");
     // One that was created since then waits for longer.
     objects.candidates[1].created = at(-10);
-    let told = Explanation::of(&objects, at(0), &Settings::default());
     assert_eq!(
-        told.reason.to_string(),
+        explain(&objects).reason.to_string(),
         "b is better, but steady is not asked to make room for another 575.0s: it appeared or changed after a hand-over \
          that was not accepted, and has never led"
     );
     objects.earlier.clear();
-    let told = Explanation::of(&objects, at(0), &Settings::default());
-    assert_eq!(told.action, Action::Prefer);
+    assert_eq!(explain(&objects).action, Action::Prefer);
 }
 
 /// (R23) What an elector told of its memory is held back for as long as it said, and no longer.
@@ -292,9 +232,9 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
         candidate: id(candidate),
         because,
         until: at(35),
-        told: at(-10),
+        reported: at(-10),
     };
-    let told = |notices: Vec<HoldBackNotice>, now: i64, created: i64| {
+    let explain = |notices: Vec<HoldBackNotice>, now: i64, created: i64| {
         let mut better = candidate("b", "1.1.0", None, now - 1);
         better.created = at(created);
         let objects = Objects {
@@ -312,26 +252,19 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
     let in_vain = HoldBackCause::FailedHandOver { failures: 3 };
     for cause in [in_vain, many] {
         // It holds for every candidate, whichever it was told of.
-        let held_back = told(vec![notice("other", cause)], 0, -60);
+        let held_back = explain(vec![notice("other", cause)], 0, -60);
         let text = "b is better, but steady is not asked to make room for another 35.0s: ";
         let reason = held_back.reason.to_string();
         assert!(reason.starts_with(text), "{reason}");
-        assert_eq!(
-            (held_back.action, held_back.preferred_holder),
-            (Action::None, None)
-        );
-        assert_eq!(
-            told(vec![notice("b", cause)], 35, -60).action,
-            Action::Prefer
-        );
-        assert_eq!(
-            told(vec![notice("b", cause)], -11, -60).action,
-            Action::Prefer
-        );
+        assert_eq!(held_back.action, Action::None);
+        for now in [35, -11] {
+            let explained = explain(vec![notice("b", cause)], now, -60);
+            assert_eq!(explained.action, Action::Prefer, "{now}");
+        }
     }
     let withdrawn = HoldBackCause::Withdrawn { times: 3 };
     for (now, action) in [(0, Action::None), (34, Action::None), (35, Action::Prefer)] {
-        let explained = told(vec![notice("b", withdrawn)], now, -60);
+        let explained = explain(vec![notice("b", withdrawn)], now, -60);
         assert_eq!(explained.action, action, "{now} {}", explained.reason);
     }
     // This one holds for the candidate that it was told of, and for those that came later.
@@ -341,20 +274,16 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
         ("other", -60, Action::Prefer),
         ("other", -9, Action::None),
     ] {
-        let explained = told(vec![notice(candidate, new)], 0, created);
+        let explained = explain(vec![notice(candidate, new)], 0, created);
         assert_eq!(explained.action, action, "{candidate} {created}");
     }
     // Of several the newest counts.
     let older = HoldBackNotice {
         until: at(5),
-        told: at(-20),
+        reported: at(-20),
         ..notice("b", in_vain)
     };
-    let explained = told(vec![notice("b", many), older], 0, -60);
-    assert!(
-        explained
-            .reason
-            .to_string()
-            .contains("another 35.0s: leaders have made room")
-    );
+    let explained = explain(vec![notice("b", many), older], 0, -60);
+    let reason = explained.reason.to_string();
+    assert!(reason.contains("another 35.0s: leaders have made room"));
 }

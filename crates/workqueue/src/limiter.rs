@@ -162,21 +162,4 @@ mod tests {
             assert_eq!(Backoff::new(base, cap).delay(failures), delay, "{what}");
         }
     }
-
-    #[test]
-    fn limiter_counts_failures_per_key_and_forgets_them() {
-        let mut limiter = RateLimiter::new(Backoff::new(ms(5), s(5)));
-        assert_eq!(limiter.num_requeues(&"a"), 0);
-        assert_eq!(limiter.when("a"), ms(5));
-        assert_eq!(limiter.when("a"), ms(10));
-        assert_eq!(limiter.when("b"), ms(5));
-        assert_eq!(limiter.num_requeues(&"a"), 2);
-        assert_eq!(limiter.num_requeues(&"b"), 1);
-
-        limiter.forget(&"a");
-        assert_eq!(limiter.num_requeues(&"a"), 0);
-        assert_eq!(limiter.num_requeues(&"b"), 1);
-        assert_eq!(limiter.when("a"), ms(5));
-        assert_eq!(limiter.when("b"), ms(10));
-    }
 }

@@ -30,17 +30,6 @@ fn take(queue: &mut Queue, now: Duration) -> Vec<&'static str> {
 // === add, poll, done ===
 
 #[test]
-fn ready_keys_leave_in_the_order_of_their_adds() {
-    let mut queue = queue();
-    for key in ["c", "a", "b"] {
-        queue.add(key, s(0));
-    }
-    assert_eq!(queue.depth(), 3);
-    assert_eq!(take(&mut queue, s(0)), ["c", "a", "b"]);
-    assert_eq!(queue.depth(), 0);
-}
-
-#[test]
 fn an_add_of_a_ready_key_keeps_its_place_and_costs_nothing() {
     let mut queue = queue();
     for key in ["a", "b", "a", "a"] {
@@ -69,17 +58,6 @@ fn a_key_added_while_processed_comes_back_once_after_done() {
 }
 
 #[test]
-fn a_key_that_comes_back_goes_to_the_end() {
-    let mut queue = queue();
-    queue.add("a", s(0));
-    assert_eq!(queue.poll(s(0)), Poll::Ready("a"));
-    queue.add("a", s(0));
-    queue.add("b", s(0));
-    queue.done(&"a", s(0));
-    assert_eq!(take(&mut queue, s(0)), ["b", "a"]);
-}
-
-#[test]
 fn done_of_a_key_with_nobody_changes_nothing() {
     let mut queue = queue();
     assert_eq!(queue.done(&"a", s(0)), None);
@@ -89,19 +67,6 @@ fn done_of_a_key_with_nobody_changes_nothing() {
     assert!(queue.done(&"a", s(0)).is_some());
     assert_eq!(queue.done(&"a", s(0)), None, "done twice");
     assert_eq!(take(&mut queue, s(0)), [""; 0]);
-}
-
-#[test]
-fn polling_in_vain_changes_nothing() {
-    let mut queue = queue();
-    queue.add_after("a", s(2), s(0));
-    for now in [s(0), s(1), s(1), ms(1_999)] {
-        assert_eq!(queue.poll(now), Poll::Wait(Some(s(2))));
-    }
-    assert_eq!(queue.poll(s(2)), Poll::Ready("a"));
-    for now in [s(2), s(3)] {
-        assert_eq!(queue.poll(now), Poll::Wait(None));
-    }
 }
 
 // === add_after ===
@@ -131,36 +96,6 @@ fn the_earliest_of_several_delays_wins_and_is_the_only_one() {
 }
 
 #[test]
-fn no_delay_is_an_add() {
-    let mut queue = queue();
-    queue.add_after("a", s(0), s(0));
-    assert_eq!(queue.depth(), 1);
-    assert_eq!(take(&mut queue, s(0)), ["a"]);
-}
-
-#[test]
-fn an_add_leaves_the_delay_of_its_key_in_force() {
-    let mut queue = queue();
-    queue.add_after("a", s(5), s(0));
-    queue.add("a", s(1));
-    assert_eq!(queue.poll(s(1)), Poll::Ready("a"));
-    queue.done(&"a", s(1));
-    assert_eq!(queue.poll(s(1)), Poll::Wait(Some(s(5))));
-    assert_eq!(queue.poll(s(5)), Poll::Ready("a"));
-}
-
-#[test]
-fn a_delay_that_ends_while_its_key_is_processed_brings_it_back_after_done() {
-    let mut queue = queue();
-    queue.add("a", s(0));
-    assert_eq!(queue.poll(s(0)), Poll::Ready("a"));
-    queue.add_after("a", s(1), s(0));
-    assert_eq!(queue.poll(s(2)), Poll::Wait(None), "due, but with a worker");
-    queue.done(&"a", s(3));
-    assert_eq!(queue.poll(s(3)), Poll::Ready("a"));
-}
-
-#[test]
 fn a_delayed_key_counts_from_its_deadline_whenever_somebody_polls() {
     let mut queue = queue();
     queue.add_after("due-at-2", s(2), s(0));
@@ -171,6 +106,15 @@ fn a_delayed_key_counts_from_its_deadline_whenever_somebody_polls() {
         take(&mut queue, s(4)),
         ["added-at-0", "due-at-1", "due-at-2", "added-at-3"]
     );
+}
+
+#[test]
+fn equal_deadlines_count_in_the_order_of_their_first_calls() {
+    let mut queue = queue();
+    for key in ["z", "a", "z"] {
+        queue.add_after(key, s(1), s(0));
+    }
+    assert_eq!(take(&mut queue, s(1)), ["z", "a"]);
 }
 
 #[test]
@@ -245,13 +189,6 @@ fn failures_of_one_key_do_not_delay_another() {
     assert_eq!(take(&mut queue, ms(1_005)), ["failing", "healthy"]);
 }
 
-#[test]
-fn a_delay_is_not_a_retry() {
-    let mut queue = queue();
-    queue.add_after("a", s(1), s(0));
-    assert_eq!((queue.retries(), queue.num_requeues(&"a")), (0, 0));
-}
-
 // === shut_down, shut_down_with_drain ===
 
 #[test]
@@ -265,36 +202,6 @@ fn shut_down_hands_out_what_is_ready_and_drops_what_waits() {
     assert_eq!(queue.waiting(), 0);
     assert_eq!(take(&mut queue, s(100)), ["a", "due"]);
     assert_eq!(queue.poll(s(100)), Poll::ShutDown);
-}
-
-#[test]
-fn nothing_is_accepted_after_a_shut_down() {
-    for drain in [false, true] {
-        let mut queue = queue();
-        if drain {
-            queue.shut_down_with_drain(s(0));
-        } else {
-            queue.shut_down(s(0));
-        }
-        queue.add("a", s(0));
-        queue.add_after("b", s(0), s(0));
-        queue.add_after("c", s(1), s(0));
-        queue.add_rate_limited("d", s(0));
-        assert_eq!(queue.poll(s(9)), Poll::ShutDown);
-        assert_eq!((queue.adds(), queue.retries(), queue.waiting()), (0, 0, 0));
-        assert_eq!(queue.num_requeues(&"d"), 0);
-    }
-}
-
-#[test]
-fn shut_down_does_not_wait_for_workers() {
-    let mut queue = queue();
-    queue.add("a", s(0));
-    assert_eq!(queue.poll(s(0)), Poll::Ready("a"));
-    queue.shut_down(s(0));
-    assert_eq!(queue.poll(s(0)), Poll::ShutDown);
-    assert!(queue.done(&"a", s(1)).is_some());
-    assert_eq!(queue.poll(s(1)), Poll::ShutDown);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::holder::{Acquisition, Displaced, HolderConfig, HolderMode};
+use elector_protocol::holder::{Acquisition, HolderConfig, HolderMode, TakeoverPolicy};
 use elector_protocol::{CandidateTiming, ElectorTiming, Identity, StrategyName};
 
 use super::clocks::{ALL, Mix};
@@ -354,10 +354,10 @@ impl Run {
             strategy,
             max_lease_duration: self.flag.unwrap_or(self.lease_duration()),
             absent_lease_grace: self.grace.filter(|_| self.lock.is_none() || is_elector),
-            displaced: if is_elector && displaces {
-                Displaced::AllButElectors
+            takeover: if is_elector && displaces {
+                TakeoverPolicy::AllButElectors
             } else {
-                Displaced::None
+                TakeoverPolicy::None
             },
         };
         HolderConfig {

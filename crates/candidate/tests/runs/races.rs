@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use elector_candidate::{Leadership, RunOutcome};
-use elector_testing::{OneLease, };
+use elector_testing::OneLease;
 
 use crate::modes::plain;
 use crate::{RunningCandidate, V1BETA1, config, leader, obedient, start};

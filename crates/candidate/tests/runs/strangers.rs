@@ -24,7 +24,8 @@ async fn a_free_lease_is_acquired_in_time() {
         renew_time: Some(elector_testing::EmbeddedCluster::start()),
         ..record.clone()
     };
-    let released = |record: &LeaseRecord| record.released(elector_testing::EmbeddedCluster::start());
+    let released =
+        |record: &LeaseRecord| record.released(elector_testing::EmbeddedCluster::start());
     let born = LeaseRecord::clone;
     let cases: [(Config, FirstRecord, u64); 6] = [
         (plain("me"), born, 15),

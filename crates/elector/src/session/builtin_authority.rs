@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use elector_api::{CandidateApi, Lease};
 use elector_protocol::elector::NewsSource;
-use elector_protocol::holder::{Acquisition, Displaced, Effect, Ending, HolderConfig, HolderMode};
+use elector_protocol::holder::{
+    Acquisition, Effect, Ending, HolderConfig, HolderMode, TakeoverPolicy,
+};
 use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey};
 use elector_runtime::{
     Cause, Clock, FailureLog, LeasePath, LeaseResponse, RequestError, WatchEvent, WriteOutcome,
@@ -275,7 +277,7 @@ fn holder_config(identity: Identity, config: &Config) -> HolderConfig {
             max_lease_duration: config.timing.max_lease_duration,
             // No wait of a holder, but the quiet period, is what keeps two controllers apart.
             absent_lease_grace: Some(Duration::ZERO),
-            displaced: Displaced::AllButElectors,
+            takeover: TakeoverPolicy::AllButElectors,
             ..Acquisition::plain()
         }),
     }

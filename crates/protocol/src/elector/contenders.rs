@@ -1,6 +1,6 @@
 //! The candidates of a lease that can be elected, the best one first, and the strategy that ranks them (R16).
 
-use crate::elector::election::Election;
+use crate::elector::state::Election;
 use crate::names::Identity;
 use crate::order::{CandidateOrder, Contender};
 use crate::strategy::name::StrategyName;

@@ -54,12 +54,12 @@ pub enum Effect {
     },
 }
 
-/// Why a lease may be granted.
+/// Why a lease is granted: the event that freed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Vacancy {
+pub enum GrantCause {
     /// Its holder released it.
     Released,
-    /// It is unheld, and was provably absent or unchanged for so long that no process can lead ([R6](crate::rules#r6)).
+    /// It is unheld, and was provably absent or unchanged until no process can lead ([R6](crate::rules#r6)).
     Unheld,
     /// Its record has not changed for its whole duration ([R4](crate::rules#r4)).
     Expired {
@@ -176,7 +176,7 @@ pub enum Reason {
         /// The new term.
         term: Term,
         /// Why the lease was free.
-        vacancy: Vacancy,
+        cause: GrantCause,
         /// Why this one, as a fragment that follows its name.
         because: String,
         /// Better candidates that did not answer.

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use crate::elector::action::Action;
 use crate::elector::decision::{Effect, Reason};
-use crate::elector::election::{Election, Settings};
 use crate::elector::hold_back::{HoldBackCause, HoldBackNotice};
 use crate::elector::ignored_word::IgnoredWord;
 use crate::elector::ranking::{RankedCandidate, Ranking};
+use crate::elector::state::{Election, Settings};
 use crate::elector::wake::WakeAfter;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::lease_watch::NewsSource;
@@ -162,15 +162,15 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
     // When an operator wrote a word without a time is not told, so it counts.
     for candidate in &objects.candidates {
         let seen = election.candidates.get_mut(&candidate.name);
-        if let Some(told) = seen.and_then(|seen| seen.told.as_mut()) {
-            *told = NOW;
+        if let Some(first_seen) = seen.and_then(|seen| seen.stand_down_since.as_mut()) {
+            *first_seen = NOW;
         }
     }
     if let Some((lease, created)) = &objects.lease {
         let since = lease.record.renew_time.unwrap_or(*created);
         election.handle_lease(instant(since, now), lease.clone(), NewsSource::List);
         // When the preference was written is not told; the renewals since then hide it.
-        election.preference.outgrow();
+        election.preference.end_wait();
     }
     election
 }
@@ -178,15 +178,15 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
 /// Replays what is held back at `now`. The newest notice counts: what an elector holds back for several reasons, it tells
 /// for the longest one.
 fn replay_notices(election: &mut Election, objects: &Objects, now: Timestamp, settings: &Settings) {
-    let current = |notice: &&HoldBackNotice| notice.told <= now && now < notice.until;
+    let current = |notice: &&HoldBackNotice| notice.reported <= now && now < notice.until;
     let newest = objects.notices.iter().filter(current);
-    let Some(notice) = newest.max_by_key(|notice| notice.told) else {
+    let Some(notice) = newest.max_by_key(|notice| notice.reported) else {
         return;
     };
     let micros = notice.until.as_micros().saturating_sub(now.as_micros());
     let remaining = Duration::from_micros(micros.try_into().unwrap_or_default());
     let candidates = objects.candidates.iter();
-    let standing = candidates.filter(|candidate| candidate.created < notice.told);
+    let standing = candidates.filter(|candidate| candidate.created < notice.reported);
     let names = standing.map(|candidate| candidate.name.clone());
     let until = NOW.after(remaining);
     if let HoldBackCause::Withdrawn { times } = notice.because {

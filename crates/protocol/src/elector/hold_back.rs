@@ -76,8 +76,8 @@ pub struct HoldBackNotice {
     pub because: HoldBackCause,
     /// Until when, by the elector's wall clock.
     pub until: Timestamp,
-    /// When that was told, by the elector's wall clock.
-    pub told: Timestamp,
+    /// When that was reported, by the elector's wall clock.
+    pub reported: Timestamp,
 }
 
 /// A text is no [`HoldBackCause`].
@@ -87,9 +87,9 @@ pub struct HoldBackCauseError;
 
 /// The most pre-emptions remembered: the largest budget, and as many more for operators.
 const REMEMBERED_MAX: usize = 2 * ElectorTiming::PREEMPTIONS_MAX as usize;
-/// The failures are forgotten when there was none for so long.
+/// The failures are forgotten after this time without one.
 const FALL_BACK: Duration = Duration::from_secs(3600);
-/// From a second, so many doublings exceed a day, the longest maximum that can be set.
+/// From a second, this number of doublings exceeds a day, the longest maximum that can be set.
 const FAILURES_MAX: u8 = 18;
 
 // === impl HoldBack ===
@@ -301,7 +301,7 @@ impl HoldBack {
         !self.has_led(name) && !failed.standing.contains(name)
     }
 
-    /// Until when there are so many pre-emptions within this time.
+    /// Until when this number of pre-emptions lies within this time.
     fn preempted_until(&self, count: u8, within: Duration) -> Option<Instant> {
         let first = self.preemptions.len().checked_sub(count.into())?;
         let first = self.preemptions.get(first)?;

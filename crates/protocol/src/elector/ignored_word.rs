@@ -1,7 +1,7 @@
 //! Words of operators on a lease and on its candidates that do not count (R16).
 
-use crate::elector::election::Election;
 use crate::elector::ranking::RankedCandidate;
+use crate::elector::state::Election;
 use crate::names::Identity;
 use crate::operator_word::{OperatorPreference, OperatorWord, OutOfTime, StandDown, remaining};
 use crate::time::{Instant, Timestamp};

@@ -2,14 +2,13 @@
 //! disagree, candidates to be pinged once in a while, and dead ones.
 
 use crate::elector::decision::{Effect, Reason};
-use crate::elector::election::Election;
 use crate::elector::observation::Liveness;
+use crate::elector::state::Election;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
 use crate::lease_watch::ObservedLease;
 use crate::resolution::Conflict;
 use crate::strategy::name::StrategyName;
-use crate::time::Instant;
 
 // === impl Step ===
 
@@ -17,10 +16,10 @@ impl<'a> Step<'a> {
     /// A strategy that another elector decides: the Lease is to exist and to name it, and its holder is left alone.
     pub(super) fn on_foreign_strategy(
         &mut self,
-        lease: Result<&ObservedLease, Instant>,
+        lease: Option<&ObservedLease>,
         strategy: StrategyName,
     ) -> Reason {
-        let Ok(watched) = lease else {
+        let Some(watched) = lease else {
             if !self.post(&strategy) {
                 return Reason::AwaitCreated;
             }

@@ -20,8 +20,8 @@ pub(super) struct ObservedCandidate {
     pub(super) acked: Option<Sighting>,
     /// When a ping of it was first seen.
     pub(super) pinged: Option<Sighting>,
-    /// When what an operator says of it was first seen.
-    pub(super) told: Option<Instant>,
+    /// When the order to stand down was first seen.
+    pub(super) stand_down_since: Option<Instant>,
 }
 
 /// A change and the revision that carried it.
@@ -57,7 +57,7 @@ impl ObservedCandidate {
             heard: now,
             acked: (source == NewsSource::Watch && candidate.renew.is_some()).then_some(sighting),
             pinged: candidate.is_pinged().then_some(sighting),
-            told: said(&candidate).map(|_| now),
+            stand_down_since: stand_down_of(&candidate).map(|_| now),
             candidate,
         }
     }
@@ -78,8 +78,8 @@ impl ObservedCandidate {
         if candidate.ping != self.candidate.ping && candidate.is_pinged() {
             self.pinged = Some(sighting);
         }
-        if said(&candidate) != said(&self.candidate) {
-            self.told = said(&candidate).map(|_| now);
+        if stand_down_of(&candidate) != stand_down_of(&self.candidate) {
+            self.stand_down_since = stand_down_of(&candidate).map(|_| now);
         }
         self.candidate = candidate;
     }
@@ -96,8 +96,8 @@ impl ObservedCandidate {
         now: Instant,
         wall: Timestamp,
     ) -> Option<(StandDown, Result<Duration, OutOfTime>)> {
-        let said = said(&self.candidate)?;
-        Some((said, said.remaining(self.told?, now, wall)))
+        let order = stand_down_of(&self.candidate)?;
+        Some((order, order.remaining(self.stand_down_since?, now, wall)))
     }
 
     /// True if a ping is open: no ack was seen in a later revision.
@@ -174,10 +174,10 @@ impl ObservedCandidate {
     }
 }
 
-fn said(candidate: &CandidateRecord) -> Option<StandDown> {
+fn stand_down_of(candidate: &CandidateRecord) -> Option<StandDown> {
     candidate.offer().ok()?.stand_down
 }
 
-renumber!(ObservedCandidate { candidate, heard => heard, acked, pinged, told => instant });
+renumber!(ObservedCandidate { candidate, heard => heard, acked, pinged, stand_down_since => instant });
 
 renumber!(Sighting { at => sighting, version });

@@ -1,7 +1,7 @@
 //! Which candidates to ping, and when to stop: ping and ack are the election (R15).
 
-use crate::elector::election::Election;
 use crate::elector::observation::{Liveness, ObservedCandidate};
+use crate::elector::state::Election;
 use crate::elector::wake::{Wake, WakeReason};
 use crate::names::Identity;
 use crate::order::Contender;

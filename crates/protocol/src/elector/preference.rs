@@ -2,10 +2,10 @@
 
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason};
-use crate::elector::election::PreferenceField;
 use crate::elector::hold_back::HoldBackCause;
 use crate::elector::observation::{Liveness, ObservedCandidate};
 use crate::elector::ping_round::PingPurpose;
+use crate::elector::state::PreferenceField;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
 use crate::lease_watch::ObservedLease;
@@ -58,13 +58,7 @@ impl<'a> Step<'a> {
         if let Some(preferred) = preferred
             && let Some(doubt) = self.doubt(preferred, holder, &stronger, frozen.is_some())
         {
-            if let Some(until) = doubt.stands_until.filter(|until| self.now < *until) {
-                self.wake(until, WakeReason::PreferenceDoubted);
-                self.ping_preferred(preferred);
-                let (holder, preferred) = (holder.clone(), preferred.clone());
-                return Reason::AwaitYield { holder, preferred };
-            }
-            return self.withdraw(watched, preferred, holder, doubt.because);
+            return self.on_doubt(&doubt, watched, preferred, holder);
         }
         let passed_over = stronger.first().filter(|_| preferred.is_some());
         let Some(best) = better.first().or(passed_over) else {
@@ -82,16 +76,12 @@ impl<'a> Step<'a> {
         // A holder that wrote a token speaks the protocol, whether or not its candidate still has the annotation.
         let reads_annotation = incumbent.candidate.marked || record.has_token();
         if !reads_annotation && self.settings.preference_field == PreferenceField::Dropped {
-            if let Some(preferred) = preferred {
-                return self.withdraw(
-                    watched,
-                    preferred,
-                    holder,
-                    "was preferred where the holder cannot see it",
-                );
-            }
-            let (holder, better) = (holder.clone(), best);
-            return Reason::HolderCannotYield { holder, better };
+            let Some(preferred) = preferred else {
+                let (holder, better) = (holder.clone(), best);
+                return Reason::HolderCannotYield { holder, better };
+            };
+            let because = "was preferred, and the holder cannot see that";
+            return self.withdraw(watched, preferred, holder, because);
         }
         let better = match self.allowed(better, holder, contenders) {
             Ok(allowed) => allowed,
@@ -99,7 +89,19 @@ impl<'a> Step<'a> {
             Err(_) => Vec::new(),
         };
         let above = self.above(preferred, &stronger, better, contenders);
-        let round = self.ping_round(&above, &PingPurpose::Preference);
+        self.ask_to_make_room(&above, watched, holder, contenders)
+    }
+
+    /// Prefers the best of these candidates when it has acked (R15, R16).
+    fn ask_to_make_room(
+        &mut self,
+        better: &[Contender<'a>],
+        watched: &ObservedLease,
+        holder: &Identity,
+        contenders: &Contenders<'a>,
+    ) -> Reason {
+        let record = &watched.snapshot.record;
+        let round = self.ping_round(better, &PingPurpose::Preference);
         let holder = holder.clone();
         if let Some(elected) = round.elected {
             let name = elected.candidate.name.clone();
@@ -113,10 +115,8 @@ impl<'a> Step<'a> {
                 because: contenders.because_of_holder(&elected),
             };
         }
-        if let Some(preferred) = preferred {
-            self.ping_preferred(preferred);
-            let preferred = preferred.clone();
-            return Reason::AwaitYield { holder, preferred };
+        if let Some(preferred) = &record.preferred_holder {
+            return self.await_yield(preferred, holder);
         }
         if !round.awaited.is_empty() {
             return Reason::AwaitAck(round.awaited);
@@ -234,6 +234,29 @@ impl<'a> Step<'a> {
             because,
             stands_until,
         })
+    }
+
+    /// A preference that this elector sees no reason for stands for its time, and is withdrawn then.
+    fn on_doubt(
+        &mut self,
+        doubt: &PreferenceDoubt,
+        watched: &ObservedLease,
+        preferred: &Identity,
+        holder: &Identity,
+    ) -> Reason {
+        match doubt.stands_until.filter(|until| self.now < *until) {
+            Some(until) => {
+                self.wake(until, WakeReason::PreferenceDoubted);
+                self.await_yield(preferred, holder.clone())
+            }
+            None => self.withdraw(watched, preferred, holder, doubt.because),
+        }
+    }
+
+    fn await_yield(&mut self, preferred: &Identity, holder: Identity) -> Reason {
+        self.ping_preferred(preferred);
+        let preferred = preferred.clone();
+        Reason::AwaitYield { holder, preferred }
     }
 
     fn withdraw(

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::elector::election::{Election, Settings};
 use crate::elector::observation::ObservedCandidate;
+use crate::elector::state::{Election, Settings};
 use crate::names::Identity;
 use crate::rejection::Rejection;
 use crate::resolution::Resolution;

@@ -41,7 +41,7 @@ pub(super) enum CandidateNews {
     Gone,
 }
 
-/// More withdrawals or moves do not lengthen the wait: from a tenth of a second, so many doublings exceed a day.
+/// More withdrawals or moves do not lengthen the wait: from a tenth of a second, they exceed a day.
 const DOUBLINGS_MAX: u8 = 20;
 
 /// The longest time between two pings of a preferred candidate that acks.
@@ -102,8 +102,8 @@ impl SeenPreference {
         }
     }
 
-    /// Takes the present preference for one that has had its time.
-    pub(super) fn outgrow(&mut self) {
+    /// The present preference has had its time.
+    pub(super) fn end_wait(&mut self) {
         self.since = None;
     }
 
@@ -157,7 +157,7 @@ impl SeenPreference {
         Some((until, self.withdrawals))
     }
 
-    /// Takes so many preferences of this term for withdrawn, so that none is written before `until`.
+    /// Takes this number of preferences of this term for withdrawn, so that none is written before `until`.
     pub(super) fn replay(
         &mut self,
         withdrawals: u8,

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use crate::elector::contenders::Contenders;
-use crate::elector::decision::{Decision, Effect, Reason, Vacancy};
-use crate::elector::election::{Election, Settings};
+use crate::elector::decision::{Decision, Effect, GrantCause, Reason};
+use crate::elector::free_lease::FreeLease;
 use crate::elector::observation::{Liveness, ObservedCandidate};
-use crate::elector::open_lease::OpenLease;
 use crate::elector::ping_round::{PingPurpose, PingRound};
 use crate::elector::ranking::rejection;
+use crate::elector::state::{Election, Settings};
 use crate::elector::wake::{Wake, WakeReason};
 use crate::lease::Occupancy;
 use crate::lease_watch::{LeasePresence, ObservedLease};
@@ -52,8 +52,8 @@ impl Election {
         };
         let reason = match self.watch.presence() {
             LeasePresence::Unknown => Reason::NotSynced,
-            LeasePresence::Absent { since } => step.decide(Err(*since)),
-            LeasePresence::Present(watched) => step.decide(Ok(watched)),
+            LeasePresence::Absent { .. } => step.decide(None),
+            LeasePresence::Present(watched) => step.decide(Some(watched)),
         };
         step.maintain_candidates();
         Decision {
@@ -89,8 +89,8 @@ impl Election {
 // === impl Step ===
 
 impl<'a> Step<'a> {
-    /// Decides about a Lease, or about a name without one and since when.
-    fn decide(&mut self, lease: Result<&'a ObservedLease, Instant>) -> Reason {
+    /// Decides about a Lease, or about a name that is known to have none.
+    fn decide(&mut self, lease: Option<&'a ObservedLease>) -> Reason {
         // S11: a lease that no candidate names is never written.
         if self.election.candidates.is_empty() {
             return Reason::NoCandidate;
@@ -110,24 +110,23 @@ impl<'a> Step<'a> {
         if contenders.ranked.is_empty() {
             return self.none_eligible(Some(contenders.order.strategy));
         }
-        let word = lease.ok().map(|lease| &lease.snapshot.word);
+        let word = lease.map(|lease| &lease.snapshot.word);
         if let Some((_, remaining)) = word.and_then(|word| word.preferred_for(self.wall)) {
             self.wake(self.now.after(remaining), WakeReason::OperatorPreference);
         }
-        let watched = match lease {
-            Ok(watched) => watched,
-            Err(since) => return self.create(since, &contenders),
+        let Some(watched) = lease else {
+            return self.create(&contenders);
         };
         match watched.snapshot.record.occupancy() {
             Occupancy::Held(holder) => self.on_held(watched, holder, &contenders),
             Occupancy::Released => {
-                let open = self.unheld(watched, Vacancy::Released, watched.since);
-                self.elect(&open, &contenders)
+                let free = self.unheld(watched, GrantCause::Released, watched.since);
+                self.elect(&free, &contenders)
             }
             Occupancy::Unproven => {
                 let ready_at = self.proven_free_at(watched);
-                let open = self.unheld(watched, Vacancy::Unheld, ready_at);
-                self.elect(&open, &contenders)
+                let free = self.unheld(watched, GrantCause::Unheld, ready_at);
+                self.elect(&free, &contenders)
             }
         }
     }
@@ -147,18 +146,18 @@ impl<'a> Step<'a> {
         let accepted = !record.is_unaccepted_grant();
         if self.now >= late_at {
             let (holder, after) = (holder.clone(), duration);
-            let vacancy = match accepted {
-                true => Vacancy::Expired { holder, after },
-                false => Vacancy::NotAccepted { holder, after },
+            let cause = match accepted {
+                true => GrantCause::Expired { holder, after },
+                false => GrantCause::NotAccepted { holder, after },
             };
-            let open = OpenLease {
+            let free = FreeLease {
                 watched,
-                vacancy,
+                cause,
                 round: late_at,
                 ready_at: watched.expires_at(duration),
                 previous_holder: record.holder.as_ref(),
             };
-            return self.elect(&open, contenders);
+            return self.elect(&free, contenders);
         }
         let late = match accepted {
             true => WakeReason::HolderLate,

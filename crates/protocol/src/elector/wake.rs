@@ -109,7 +109,7 @@ impl fmt::Display for WakeReason {
             Self::AckWindow => "an ack window ends",
             Self::AckStale => "the ack of the next leader is not fresh any more",
             Self::PreferenceStale => "the ack of the preferred candidate is not fresh any more",
-            Self::PreferenceDoubted => "the preferred candidate has had its time",
+            Self::PreferenceDoubted => "the time to confirm a preference ends",
             Self::HeldBack => "a candidate that is held back may be preferred",
             Self::OperatorPreference => "the operator's preference ends",
             Self::StandDown => "a candidate may lead again",

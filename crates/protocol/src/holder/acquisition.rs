@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::config::{Acquisition, Displaced, HolderConfig};
+use super::config::{Acquisition, HolderConfig, TakeoverPolicy};
 use super::wait::WaitReason;
 use crate::lease::{LeaseSnapshot, Occupancy};
 use crate::lease_watch::{LeasePresence, LeaseWatch, NewsSource, ObservedLease};
@@ -13,7 +13,7 @@ use crate::timing::{CandidateTiming, LONGEST_LEASE};
 
 /// The knowledge beyond its own terms of a process that may acquire, by its monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Vigil {
+pub(super) struct AcquisitionWatch {
     watch: LeaseWatch,
     /// When the next POST may be sent.
     next_post: Instant,
@@ -61,9 +61,9 @@ const WATCH_SETTLES: Duration = Duration::from_secs(2);
 /// less than a pause that others make use of.
 pub(super) const LATE: Duration = CandidateTiming::RETRY_MIN;
 
-// === impl Vigil ===
+// === impl AcquisitionWatch ===
 
-impl Vigil {
+impl AcquisitionWatch {
     pub(super) const fn new() -> Self {
         Self {
             watch: LeaseWatch::unknown(),
@@ -255,11 +255,11 @@ impl Vigil {
             return None;
         }
         let free = self.expires_at(observed, acquisition, config);
-        Some(match (acquisition.displaced, &record.holder) {
-            (Displaced::AllButElectors, Some(holder)) if holder.is_elector() => {
+        Some(match (acquisition.takeover, &record.holder) {
+            (TakeoverPolicy::AllButElectors, Some(holder)) if holder.is_elector() => {
                 free.min(observed.since.after(config.timing.renew_deadline / 2))
             }
-            (Displaced::AllButElectors, Some(_)) => observed.since,
+            (TakeoverPolicy::AllButElectors, Some(_)) => observed.since,
             _ => free,
         })
     }
@@ -314,7 +314,7 @@ fn is_ours(strategy: &StrategyName) -> bool {
     strategy.strategy().is_some()
 }
 
-renumber!(Vigil {
+renumber!(AcquisitionWatch {
     watch,
     next_post,
     lost_race,

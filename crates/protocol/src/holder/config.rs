@@ -44,12 +44,12 @@ pub struct Acquisition {
     /// no strategy. Unset: `W_max` ([R6](crate::rules#r6)).
     pub absent_lease_grace: Option<Duration>,
     /// Which living holders are replaced at once.
-    pub displaced: Displaced,
+    pub takeover: TakeoverPolicy,
 }
 
 /// The living holders that an acquisition does not wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Displaced {
+pub enum TakeoverPolicy {
     /// None: every holder is waited for until its record has expired.
     #[default]
     None,
@@ -91,7 +91,7 @@ impl Acquisition {
             strategy: None,
             max_lease_duration: Duration::from_secs(15),
             absent_lease_grace: None,
-            displaced: Displaced::None,
+            takeover: TakeoverPolicy::None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     Acquisition, Decision, Effect, Ending, Holder, HolderConfig, HolderMode, LeaseEvent,
-    LeaseOutcome, StopReason, WriteKind,
+    LeaseOutcome, Loss, ReadFailed, StopReason, WriteKind,
 };
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::lease_watch::NewsSource;
@@ -188,8 +188,72 @@ impl HolderFixture {
         fixture
     }
 
+    /// A process that has just sent its accept over this network.
+    pub(super) fn accepting(network: Network) -> Self {
+        let mut fixture = Self::new();
+        fixture.network = network;
+        fixture.grant("me");
+        fixture.watch();
+        assert_eq!(fixture.sent, [WriteKind::Accept]);
+        fixture
+    }
+
+    /// A leader whose renewal is under way: the store keeps it in `kept`.
+    pub(super) fn renewing() -> Self {
+        let mut fixture = Self::leading();
+        fixture.network = Network::Silent;
+        fixture.pass(4.0);
+        assert_eq!(fixture.sent, [WriteKind::Renew]);
+        fixture
+    }
+
     pub(super) fn moment(&self) -> Moment {
         Moment::same(self.now)
+    }
+
+    pub(super) fn believes(&self) -> bool {
+        self.holder.believes(self.now)
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.holder.belief().unwrap().deadline
+    }
+
+    /// Asserts that the process leads, and that its work was not interrupted.
+    #[track_caller]
+    pub(super) fn leads_on(&self) {
+        assert_eq!(self.work_events, []);
+        assert!(self.believes());
+    }
+
+    /// Asserts that the process neither writes nor works.
+    #[track_caller]
+    pub(super) fn is_idle(&self) {
+        assert_eq!((&self.sent[..], &self.work_events[..]), (&[][..], &[][..]));
+    }
+
+    /// Asserts that the work was stopped by a loss, which ended the belief.
+    #[track_caller]
+    pub(super) fn lost(&self, why: Loss) {
+        let stop = WorkEvent::Stop(StopReason::Lost(why));
+        assert_eq!(self.work_events, [stop]);
+        assert!(!self.believes());
+    }
+
+    /// Asserts the end of the newest term.
+    #[track_caller]
+    pub(super) fn ended(&self, ending: Ending) {
+        assert_eq!(self.work_events.last(), Some(&WorkEvent::Ended(ending)));
+    }
+
+    /// Asserts that the lease is acquired after this time, and not before.
+    #[track_caller]
+    pub(super) fn acquires_after(&mut self, seconds: f64) {
+        self.pass(seconds - 0.1);
+        assert_eq!(self.sent, [], "too early");
+        self.pass(0.1);
+        assert_eq!(self.sent, [WriteKind::Acquire]);
+        assert!(self.believes());
     }
 
     pub(super) fn record(&self) -> &LeaseRecord {
@@ -222,6 +286,33 @@ impl HolderFixture {
             .edit(|record| record.preferring(whom.map(identity), None));
     }
 
+    /// A stranger changes the record.
+    pub(super) fn edit(&mut self, change: impl FnOnce(&mut LeaseRecord)) {
+        self.store.edit(|record| {
+            let mut record = record.clone();
+            change(&mut record);
+            record
+        });
+    }
+
+    /// The record is released in the name of its holder.
+    pub(super) fn release(&mut self) {
+        let at = wall_at(self.now);
+        self.edit(|record| *record = record.released(at));
+    }
+
+    /// The record is renewed in the name of its holder.
+    pub(super) fn renew(&mut self) {
+        let at = wall_at(self.now);
+        self.edit(|record| record.renew_time = Some(at));
+    }
+
+    /// The write that the network kept reaches the store.
+    pub(super) fn apply_kept(&mut self) -> LeaseOutcome {
+        let write = self.kept.take().unwrap();
+        self.store.put(&write)
+    }
+
     /// The watch brings what the store holds.
     pub(super) fn watch(&mut self) {
         let event = match &self.store.lease {
@@ -234,6 +325,50 @@ impl HolderFixture {
     pub(super) fn event(&mut self, event: LeaseEvent) {
         self.holder.handle_event(self.moment(), event);
         self.run();
+    }
+
+    /// An event, the reply to a write and the reply to a read arrive, and nothing is done about them yet.
+    pub(super) fn note_event(&mut self, event: LeaseEvent) {
+        self.holder.handle_event(self.moment(), event);
+    }
+
+    pub(super) fn note_outcome(&mut self, outcome: LeaseOutcome) {
+        self.holder.handle_outcome(self.moment(), outcome);
+    }
+
+    pub(super) fn note_read(&mut self, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
+        self.holder.handle_read(self.moment(), reply);
+    }
+
+    /// The reply to the write under way arrives.
+    pub(super) fn outcome(&mut self, outcome: LeaseOutcome) {
+        self.note_outcome(outcome);
+        self.run();
+    }
+
+    /// The process asks the server, and does what follows.
+    pub(super) fn read(&mut self) {
+        self.holder.request_read();
+        self.run();
+    }
+
+    /// The event of the revision that the store holds.
+    pub(super) fn present(&self) -> LeaseEvent {
+        LeaseEvent::Seen(self.store.lease.clone().unwrap(), NewsSource::Watch)
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        self.holder.shut_down(self.moment());
+    }
+
+    /// One step, whose effects are looked at and not carried out.
+    pub(super) fn step(&mut self) -> Decision {
+        self.holder.step(self.moment(), wall_at(self.now))
+    }
+
+    /// The clock goes on by some seconds, in which the process does nothing.
+    pub(super) fn stand_still(&mut self, seconds: f64) {
+        self.now = self.now.after(Duration::from_secs_f64(seconds));
     }
 
     /// Sets the request under way aside, if the holder lets go of it.
@@ -264,8 +399,8 @@ impl HolderFixture {
     }
 
     /// Lets time pass, stepping whenever the holder asked to be woken.
-    pub(super) fn pass(&mut self, duration: Duration) {
-        let end = self.now.after(duration);
+    pub(super) fn pass(&mut self, seconds: f64) {
+        let end = self.now.after(Duration::from_secs_f64(seconds));
         for _ in 0..1000 {
             self.run();
             match self.wake_at.filter(|wake_at| *wake_at <= end) {
@@ -292,9 +427,7 @@ impl HolderFixture {
                     self.holder.handle_read(self.moment(), Ok(reply));
                 }
                 Network::Silent => {}
-                _ => self
-                    .holder
-                    .handle_read(self.moment(), Err(super::ReadFailed)),
+                _ => self.holder.handle_read(self.moment(), Err(ReadFailed)),
             },
             Effect::Create(record) => {
                 let outcome = match self.network {

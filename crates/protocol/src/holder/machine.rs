@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::acquisition::Vigil;
+use super::acquisition::AcquisitionWatch;
 use super::config::HolderConfig;
 use super::decision::{Ending, WriteKind};
 use super::input::{LeaseEvent, LeaseOutcome, ReadFailed};
@@ -39,9 +39,9 @@ pub struct Holder {
     pub(super) in_flight: Option<InFlight>,
     /// Attempts on the known revision whose outcome is unknown. They may have been applied, or be applied yet.
     pub(super) unresolved: Vec<WriteAttempt>,
-    pub(super) closing: Closing,
+    pub(super) shutdown: ShutdownStage,
     /// The knowledge of the Lease for an acquisition, where this process makes any.
-    pub(super) vigil: Option<Vigil>,
+    pub(super) acquisition: Option<AcquisitionWatch>,
 }
 
 /// The belief of this process that it leads: its term, its token and its end.
@@ -56,7 +56,7 @@ pub struct Belief {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Closing {
+pub(super) enum ShutdownStage {
     No,
     /// Shutting down; the candidate object may still be there, so a release could come back as a grant.
     Candidate,
@@ -70,14 +70,14 @@ impl Holder {
     /// A process that knows nothing of its Lease yet.
     pub fn new(config: Arc<HolderConfig>) -> Self {
         Self {
-            vigil: config.mode.acquisition().map(|_| Vigil::new()),
+            acquisition: config.mode.acquisition().map(|_| AcquisitionWatch::new()),
             config,
             tracked: TrackedObject::unknown(),
             known: None,
             phase: TermPhase::Waiting { ended: None },
             in_flight: None,
             unresolved: Vec::new(),
-            closing: Closing::No,
+            shutdown: ShutdownStage::No,
         }
     }
 
@@ -108,13 +108,13 @@ impl Holder {
 
     /// True if a grant would be accepted. A candidate that would not should not ack pings either.
     pub fn can_accept(&self) -> bool {
-        !self.is_closing() && !matches!(self.phase, TermPhase::Lost { .. })
+        !self.is_shutting_down() && !matches!(self.phase, TermPhase::Lost { .. })
     }
 
     /// True if a shutdown has been asked for and nothing is left to do: no term, and no write of ours that may have
     /// begun one or may yet. A read, or the creation of an unheld Lease, is not waited for.
     pub fn is_finished(&self) -> bool {
-        self.is_closing()
+        self.is_shutting_down()
             && self.phase == TermPhase::Waiting { ended: None }
             && !matches!(self.in_flight, Some(InFlight::Write { .. }))
             && (self.unresolved.is_empty() || self.tracked.is_settled())
@@ -160,16 +160,16 @@ impl Holder {
     /// A newer ping of the own candidate was seen: an elector acts. A candidate that would acquire a lease which is free
     /// waits for that elector anew, once ([R18](crate::rules#r18)).
     pub fn handle_ping(&mut self, now: Moment) {
-        if let Some(vigil) = &mut self.vigil {
-            vigil.note_ping(now.monotonic, &self.config);
+        if let Some(acquisition) = &mut self.acquisition {
+            acquisition.note_ping(now.monotonic, &self.config);
         }
     }
 
     /// The own candidate says, or does so no more, that an operator wants this process not to lead: it acquires nothing
     /// then ([R16](crate::rules#r16), [R18](crate::rules#r18)). It accepts what it is granted, and leads on.
     pub const fn handle_stand_down(&mut self, stands_down: bool) {
-        if let Some(vigil) = &mut self.vigil {
-            vigil.note_stand_down(stands_down);
+        if let Some(acquisition) = &mut self.acquisition {
+            acquisition.note_stand_down(stands_down);
         }
     }
 
@@ -200,8 +200,8 @@ impl Holder {
                 return;
             }
         }
-        if newest_there_is && let Some(vigil) = &mut self.vigil {
-            vigil.note_read(now.monotonic, &self.config);
+        if newest_there_is && let Some(acquisition) = &mut self.acquisition {
+            acquisition.note_read(now.monotonic, &self.config);
         }
     }
 
@@ -215,7 +215,7 @@ impl Holder {
             Some(InFlight::Create) => self.handle_create_outcome(now, &outcome),
             None => {}
         }
-        self.resolve_before_closing();
+        self.resolve_before_shutdown();
     }
 
     /// The object itself is taken from the watch: it alone proves what came before (R6).
@@ -224,8 +224,8 @@ impl Holder {
         match outcome {
             LeaseOutcome::Done(_) | LeaseOutcome::Conflict => {
                 self.tracked.backoff.reset();
-                if let Some(vigil) = &mut self.vigil {
-                    vigil.note_posted(now.monotonic);
+                if let Some(acquisition) = &mut self.acquisition {
+                    acquisition.note_posted(now.monotonic);
                 }
             }
             LeaseOutcome::Gone | LeaseOutcome::Refused | LeaseOutcome::Unknown => {
@@ -272,8 +272,8 @@ impl Holder {
                 let unheld = self
                     .known()
                     .is_some_and(|known| known.record.holder.is_none());
-                if let (WriteKind::Acquire, Some(vigil)) = (kind, &mut self.vigil) {
-                    vigil.note_lost_race(now.monotonic, open && unheld);
+                if let (WriteKind::Acquire, Some(acquisition)) = (kind, &mut self.acquisition) {
+                    acquisition.note_lost_race(now.monotonic, open && unheld);
                 }
                 // R2: the watch brings the revision of an unheld record, so that its stop-watch goes on.
                 if open && !unheld {
@@ -339,20 +339,20 @@ impl Holder {
     /// as one.
     pub fn shut_down(&mut self, now: Moment) {
         self.end_expired_belief(now.holder);
-        if self.closing == Closing::No {
-            self.closing = if self.config.mode.accepts() {
-                Closing::Candidate
+        if self.shutdown == ShutdownStage::No {
+            self.shutdown = if self.config.mode.accepts() {
+                ShutdownStage::Candidate
             } else {
-                Closing::Withdrawn
+                ShutdownStage::Withdrawn
             };
         }
-        self.resolve_before_closing();
+        self.resolve_before_shutdown();
     }
 
     /// This process is no longer a candidate: its object is gone, or cannot be deleted.
     pub fn handle_withdrawn(&mut self) {
-        if self.closing == Closing::Candidate {
-            self.closing = Closing::Withdrawn;
+        if self.shutdown == ShutdownStage::Candidate {
+            self.shutdown = ShutdownStage::Withdrawn;
         }
     }
 
@@ -361,8 +361,8 @@ impl Holder {
         self.tracked.want_read();
     }
 
-    pub(super) fn is_closing(&self) -> bool {
-        self.closing != Closing::No
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.shutdown != ShutdownStage::No
     }
 
     pub(super) fn deadline(&self, holding: &Holding) -> Instant {
@@ -382,9 +382,9 @@ impl Holder {
     }
 
     /// Looks whether an accept of unknown outcome was applied: if so, the lease is to be given back.
-    fn resolve_before_closing(&mut self) {
+    fn resolve_before_shutdown(&mut self) {
         let waiting = matches!(self.phase, TermPhase::Waiting { .. });
-        if self.is_closing() && waiting && !self.unresolved.is_empty() {
+        if self.is_shutting_down() && waiting && !self.unresolved.is_empty() {
             self.request_read();
         }
     }
@@ -405,5 +405,5 @@ renumber!(Holder {
     phase,
     in_flight,
     unresolved,
-    vigil
+    acquisition
 });

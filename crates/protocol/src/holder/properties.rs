@@ -146,7 +146,7 @@ impl HolderCheck {
 
     fn apply_event(&mut self, event: &HolderEvent) -> Result<(), TestCaseError> {
         let window = CandidateTiming::default().accept_window;
-        let wall = wall_at(self.now);
+        let (now, wall) = (Moment::same(self.now), wall_at(self.now));
         match event {
             HolderEvent::Pass(millis) => self.now = self.now.after(Duration::from_millis(*millis)),
             HolderEvent::Step => self.step()?,
@@ -181,12 +181,10 @@ impl HolderCheck {
                 let index = self.history.len().saturating_sub(1 + age);
                 let seen = self.history[index].clone();
                 // Every change of the store is one version: whether the watch has skipped any tells the source.
-                let next =
-                    self.holder.tracked.newest.map(|newest| newest.0 + 1) == Some(seen.version.0);
-                let source = if next {
-                    NewsSource::Watch
-                } else {
-                    NewsSource::List
+                let newest = self.holder.tracked.newest.map(|newest| newest.0 + 1);
+                let source = match newest == Some(seen.version.0) {
+                    true => NewsSource::Watch,
+                    false => NewsSource::List,
                 };
                 self.deliver(LeaseEvent::Seen(seen, source));
             }
@@ -195,28 +193,24 @@ impl HolderCheck {
                     self.deliver(LeaseEvent::Absent(ResourceVersion(self.store.version)));
                 }
             }
-            HolderEvent::Ping => self.holder.handle_ping(Moment::same(self.now)),
+            HolderEvent::Ping => self.holder.handle_ping(now),
             HolderEvent::Read { late } => {
                 if let Some(early) = self.read.take() {
-                    let reply = if *late {
-                        self.store.lease.clone()
-                    } else {
-                        early
+                    let reply = match late {
+                        true => self.store.lease.clone(),
+                        false => early,
                     };
-                    self.holder.handle_read(Moment::same(self.now), Ok(reply));
+                    self.holder.handle_read(now, Ok(reply));
                     // A read that finds nothing leaves the proof of absence to the watch.
-                    let found = self.holder.known().is_some();
-                    self.note_shown(if found {
-                        NewsSource::List
-                    } else {
-                        NewsSource::Watch
+                    self.note_shown(match self.holder.known() {
+                        Some(_) => NewsSource::List,
+                        None => NewsSource::Watch,
                     });
                 }
             }
             HolderEvent::ReadFails => {
                 if self.read.take().is_some() {
-                    self.holder
-                        .handle_read(Moment::same(self.now), Err(ReadFailed));
+                    self.holder.handle_read(now, Err(ReadFailed));
                 }
             }
             HolderEvent::Apply(age) => self.apply(*age),
@@ -229,30 +223,28 @@ impl HolderCheck {
                     self.remember();
                     LeaseOutcome::Done(self.store.lease.clone().unwrap())
                 };
-                self.holder.handle_outcome(Moment::same(self.now), outcome);
+                self.holder.handle_outcome(now, outcome);
             }
             HolderEvent::Timeout if self.creating => {
                 self.creating = false;
-                self.holder
-                    .handle_outcome(Moment::same(self.now), LeaseOutcome::Unknown);
+                self.holder.handle_outcome(now, LeaseOutcome::Unknown);
             }
             HolderEvent::Reply => {
                 self.apply(0);
                 let outcome = self.sent.last().and_then(|sent| sent.outcome.clone());
                 if let Some(outcome) = outcome.filter(|_| self.awaited) {
                     self.awaited = false;
-                    self.holder.handle_outcome(Moment::same(self.now), outcome);
+                    self.holder.handle_outcome(now, outcome);
                     self.note_shown(NewsSource::OwnWrite);
                 }
             }
             HolderEvent::Timeout => {
                 if std::mem::take(&mut self.awaited) {
-                    self.holder
-                        .handle_outcome(Moment::same(self.now), LeaseOutcome::Unknown);
+                    self.holder.handle_outcome(now, LeaseOutcome::Unknown);
                 }
             }
             HolderEvent::SetAside => {
-                if self.holder.set_aside_overtaken(Moment::same(self.now)) {
+                if self.holder.set_aside_overtaken(now) {
                     let write = std::mem::take(&mut self.awaited);
                     prop_assert!(write != self.read.take().is_some());
                     let open = self.sent.last().filter(|it| write && it.outcome.is_none());
@@ -268,17 +260,16 @@ impl HolderCheck {
                 if self.awaited && open {
                     self.awaited = false;
                     let _ = self.sent.pop();
-                    self.holder
-                        .handle_outcome(Moment::same(self.now), LeaseOutcome::Refused);
+                    self.holder.handle_outcome(now, LeaseOutcome::Refused);
                 }
             }
             HolderEvent::WorkStops => {
                 self.working = false;
-                self.holder.handle_work_stopped(Moment::same(self.now));
+                self.holder.handle_work_stopped(now);
             }
             HolderEvent::ShutDown => {
                 self.closing = true;
-                self.holder.shut_down(Moment::same(self.now));
+                self.holder.shut_down(now);
             }
             HolderEvent::Withdrawn => self.holder.handle_withdrawn(),
         }
@@ -322,23 +313,19 @@ impl HolderCheck {
         if self.sent[index].outcome.is_some() {
             return;
         }
-        let SentWrite {
-            kind,
-            write,
-            sent_at,
-            ..
-        } = &self.sent[index];
-        let outcome = self.store.put(write);
+        let sent = &self.sent[index];
+        let outcome = self.store.put(&sent.write);
         if let LeaseOutcome::Done(done) = &outcome {
             let term = (done.uid.clone(), done.record.term);
-            if matches!(kind, WriteKind::Accept | WriteKind::Acquire) {
-                let _ = self.accepted.insert(term.clone(), Token(write.version));
+            let begins = matches!(sent.kind, WriteKind::Accept | WriteKind::Acquire);
+            if begins {
+                let token = Token(sent.write.version);
+                let _ = self.accepted.insert(term.clone(), token);
             }
-            if matches!(
-                kind,
-                WriteKind::Accept | WriteKind::Acquire | WriteKind::Renew
-            ) {
-                let until = sent_at.after(CandidateTiming::default().renew_deadline);
+            if begins || sent.kind == WriteKind::Renew {
+                let until = sent
+                    .sent_at
+                    .after(CandidateTiming::default().renew_deadline);
                 let carried = self.carried.entry(term).or_insert(until);
                 *carried = (*carried).max(until);
             }
@@ -368,10 +355,8 @@ impl HolderCheck {
                     prop_assert!(!self.working, "work of two terms at once");
                     prop_assert!(!self.closing, "work starts during a shutdown");
                     self.working = true;
-                    let belief = self
-                        .holder
-                        .belief()
-                        .map(|belief| (belief.term, belief.token));
+                    let belief = self.holder.belief();
+                    let belief = belief.map(|belief| (belief.term, belief.token));
                     prop_assert_eq!(belief, Some((term, token)));
                 }
                 Effect::Stop(StopReason::Lost(_)) => {
@@ -393,10 +378,8 @@ impl HolderCheck {
     /// S6, S10: every write is on a grant to this process, or on a term that it accepted.
     fn send(&mut self, kind: WriteKind, write: LeaseWrite) -> Result<(), TestCaseError> {
         prop_assert!(self.read.is_none() && !self.awaited, "two requests at once");
-        let base = self
-            .history
-            .iter()
-            .find(|lease| lease.version == write.version);
+        let mut history = self.history.iter();
+        let base = history.find(|lease| lease.version == write.version);
         let Some(base) = base.filter(|base| base.uid == write.uid) else {
             return Err(TestCaseError::fail("a write on a revision that never was"));
         };

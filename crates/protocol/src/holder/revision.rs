@@ -1,6 +1,6 @@
 //! The meaning of a newer Lease revision: its holder, which write of ours it proves, and whether the term is over.
 
-use super::acquisition::Vigil;
+use super::acquisition::AcquisitionWatch;
 use super::decision::{Ending, Loss, WriteKind};
 use super::machine::Holder;
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
@@ -24,8 +24,8 @@ impl Holder {
 
     /// Takes in a revision that is newer than any seen before.
     pub(super) fn adopt(&mut self, now: Moment, snapshot: LeaseSnapshot, source: NewsSource) {
-        if let Some(vigil) = &mut self.vigil {
-            vigil.observe(now.monotonic, &snapshot, source);
+        if let Some(acquisition) = &mut self.acquisition {
+            acquisition.observe(now.monotonic, &snapshot, source);
         }
         match &self.phase {
             TermPhase::Holding(holding) => match self.check_own_term(holding, &snapshot) {
@@ -49,8 +49,8 @@ impl Holder {
 
     /// Takes in that the Lease is missing.
     pub(super) fn adopt_absence(&mut self, now: Moment, source: NewsSource) {
-        if let Some(vigil) = &mut self.vigil {
-            vigil.observe_absence(now.monotonic, source);
+        if let Some(acquisition) = &mut self.acquisition {
+            acquisition.observe_absence(now.monotonic, source);
         }
         self.lose(Loss::Deleted);
         self.known = None;
@@ -59,9 +59,9 @@ impl Holder {
 
     /// Takes in a revision that proves that the store went back in time (R4): nothing known before counts.
     pub(super) fn restart_from(&mut self, now: Moment, snapshot: LeaseSnapshot) {
-        if let Some(vigil) = &mut self.vigil {
-            *vigil = Vigil::new();
-            vigil.observe(now.monotonic, &snapshot, NewsSource::List);
+        if let Some(acquisition) = &mut self.acquisition {
+            *acquisition = AcquisitionWatch::new();
+            acquisition.observe(now.monotonic, &snapshot, NewsSource::List);
         }
         self.lose(Loss::StoreRestored);
         self.tracked.newest = Some(snapshot.version);
@@ -204,9 +204,10 @@ impl Holder {
         };
         self.unresolved.clear();
         self.phase = match (holding.work, ending) {
-            (WorkState::Running | WorkState::Draining, Ending::Lost(why)) => {
-                TermPhase::Lost { why, told: false }
-            }
+            (WorkState::Running | WorkState::Draining, Ending::Lost(why)) => TermPhase::Lost {
+                why,
+                reported: false,
+            },
             (WorkState::Stopped { started: true }, ending) => TermPhase::Waiting {
                 ended: Some(ending),
             },

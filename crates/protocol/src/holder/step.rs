@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::acquisition::{Acquire, LATE, Vigil};
+use super::acquisition::{Acquire, AcquisitionWatch, LATE};
 use super::decision::{Decision, Effect, StopReason, WriteKind};
-use super::machine::{Closing, Holder};
+use super::machine::{Holder, ShutdownStage};
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
 use super::wait::{Wait, WaitReason};
 use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
@@ -41,20 +41,22 @@ impl Holder {
     /// The time since this process could acquire the lease, by its own stop-watch: `None` where the lease is not
     /// free, or where this process acquires none ([R18](crate::rules#r18)).
     pub fn free_for(&self, now: Moment) -> Option<Duration> {
-        self.vigil.as_ref()?.free_for(now.monotonic, &self.config)
+        self.acquisition
+            .as_ref()?
+            .free_for(now.monotonic, &self.config)
     }
 
     /// The wait of this process before it leads. `None` where it leads, has a request due, shuts down, or has heard
     /// nothing of the Lease yet.
     pub fn waiting(&self, now: Moment) -> Option<Wait> {
-        let waits = matches!(self.phase, TermPhase::Waiting { .. }) && !self.is_closing();
+        let waits = matches!(self.phase, TermPhase::Waiting { .. }) && !self.is_shutting_down();
         if !waits || self.tracked.newest.is_none() || self.grant().is_some() {
             return None;
         }
         let acquisition = self
-            .vigil
+            .acquisition
             .as_ref()
-            .and_then(|vigil| vigil.waiting(&self.config));
+            .and_then(|acquisition| acquisition.waiting(&self.config));
         let (reason, due) = acquisition.unwrap_or((WaitReason::Elector, None));
         let holder = self.known().and_then(|known| known.record.holder.as_ref());
         let reason = match (reason, holder) {
@@ -82,8 +84,8 @@ impl Holder {
         let stop = self.reason_to_stop();
         match (&mut self.phase, stop) {
             (TermPhase::Waiting { ended }, _) => ended.take().map(Effect::Ended),
-            (TermPhase::Lost { why, told }, _) => {
-                let first = !std::mem::replace(told, true);
+            (TermPhase::Lost { why, reported }, _) => {
+                let first = !std::mem::replace(reported, true);
                 first.then(|| Effect::Stop(StopReason::Lost(why.clone())))
             }
             (TermPhase::Holding(Holding { work, token, .. }), stop) => match (*work, stop) {
@@ -109,7 +111,7 @@ impl Holder {
     }
 
     fn reason_to_stop(&self) -> Option<StopReason> {
-        if self.is_closing() {
+        if self.is_shutting_down() {
             return Some(StopReason::ShutDown);
         }
         let to = self.successor()?.clone();
@@ -160,14 +162,14 @@ impl Holder {
     /// The request that is due next, and when. `retries`: a pause after a failure has just ended.
     fn wanted(&self, now: Moment, retries: bool) -> Option<(WantedRequest, Instant)> {
         match &self.phase {
-            TermPhase::Waiting { .. } if self.is_closing() => None,
+            TermPhase::Waiting { .. } if self.is_shutting_down() => None,
             TermPhase::Waiting { .. } if self.grant().is_some() => {
                 Some((WantedRequest::Write(WriteKind::Accept), now.holder))
             }
             TermPhase::Waiting { .. } => {
                 let (wanted, due) =
                     match self
-                        .vigil
+                        .acquisition
                         .as_ref()?
                         .next(now.monotonic, retries, &self.config)?
                     {
@@ -198,9 +200,12 @@ impl Holder {
             }
             WorkState::Stopped { .. } => match self.successor() {
                 Some(to) => Some((WriteKind::HandOff(to.clone()), now.holder)),
-                None if self.closing == Closing::Candidate => None,
+                None if self.shutdown == ShutdownStage::Candidate => None,
                 None => {
-                    let open = self.vigil.as_ref().and_then(Vigil::releasable_at);
+                    let open = self
+                        .acquisition
+                        .as_ref()
+                        .and_then(AcquisitionWatch::releasable_at);
                     let due = open.map_or(now.holder, |open| now.when_monotonic(open));
                     Some((WriteKind::Release, due))
                 }
@@ -211,7 +216,7 @@ impl Holder {
     /// Creates the Lease, unheld (R2).
     fn create(&mut self, now: Moment) -> Option<Effect> {
         let (acquisition, _) = self.config.mode.acquisition()?;
-        self.vigil.as_mut()?.note_post(now.monotonic);
+        self.acquisition.as_mut()?.note_post(now.monotonic);
         let born = LeaseRecord::born(acquisition.strategy.clone());
         self.in_flight = Some(InFlight::Create);
         Some(Effect::Create(born))
@@ -220,8 +225,8 @@ impl Holder {
     /// Sends a write on the known revision (R2).
     fn write(&mut self, kind: WriteKind, now: Moment, wall: Timestamp) -> Option<Effect> {
         let known = self.known.as_ref()?;
-        if let (WriteKind::Acquire, Some(vigil)) = (&kind, &mut self.vigil) {
-            vigil.note_take(now.monotonic, &self.config);
+        if let (WriteKind::Acquire, Some(acquisition)) = (&kind, &mut self.acquisition) {
+            acquisition.note_take(now.monotonic, &self.config);
         }
         let at = self.distinct(known, wall);
         let record = match (&kind, &self.phase) {

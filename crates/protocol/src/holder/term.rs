@@ -12,7 +12,7 @@ pub(super) enum TermPhase {
     /// The known record is a term that this process accepted.
     Holding(Holding),
     /// The belief is gone and the work still runs. The Lease is not ours to touch.
-    Lost { why: Loss, told: bool },
+    Lost { why: Loss, reported: bool },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -25,21 +25,54 @@ fn object(version: u64, ping: Option<i64>, renew: Option<i64>) -> CandidateSnaps
     }
 }
 
+const READ: Option<RegistrationEffect> = Some(RegistrationEffect::Read);
+
+fn create(renew: i64) -> Option<RegistrationEffect> {
+    Some(RegistrationEffect::Create { renew: at(renew) })
+}
+
+fn replace(version: u64, ping: Option<i64>, renew: i64) -> RegistrationEffect {
+    RegistrationEffect::Replace {
+        uid: Uid::new("u1"),
+        version: ResourceVersion(version),
+        ping: ping.map(at),
+        renew: at(renew),
+    }
+}
+
+impl Registration {
+    /// The effect of a step at time 20.
+    fn effect(&mut self) -> Option<RegistrationEffect> {
+        self.step(NOW, at(20)).effect
+    }
+
+    fn watch(&mut self, version: u64, ping: Option<i64>, renew: Option<i64>) {
+        self.handle_event(CandidateEvent::Seen(object(version, ping, renew)));
+    }
+
+    fn read(&mut self, version: u64, ping: Option<i64>, renew: Option<i64>) {
+        self.handle_read(NOW, Ok(Some(object(version, ping, renew))));
+    }
+
+    fn done(&mut self, version: u64, ping: Option<i64>, renew: Option<i64>) {
+        let reply = object(version, ping, renew);
+        self.outcome(RegistrationOutcome::Done(Some(reply)));
+    }
+
+    fn outcome(&mut self, outcome: RegistrationOutcome) {
+        self.handle_outcome(NOW, outcome);
+    }
+}
+
 /// A registration that has created its object at version 1, time 10.
 fn registered() -> Registration {
     let mut registration = Registration::new("web");
-    assert_eq!(
-        registration.step(NOW, at(10)).effect,
-        Some(RegistrationEffect::Create { renew: at(10) })
-    );
+    assert_eq!(registration.step(NOW, at(10)).effect, create(10));
     assert_eq!(
         registration.step(NOW, at(10)),
         RegistrationDecision::default()
     );
-    registration.handle_outcome(
-        NOW,
-        RegistrationOutcome::Done(Some(object(1, None, Some(10)))),
-    );
+    registration.done(1, None, Some(10));
     assert!(registration.is_registered());
     assert_eq!(registration.step(NOW, at(11)).effect, None);
     registration
@@ -51,19 +84,11 @@ fn registered() -> Registration {
 fn a_ping_that_comes_while_a_read_is_under_way_is_acked() {
     let mut registration = registered();
     registration.request_read();
-    assert_eq!(
-        registration.step(NOW, at(20)).effect,
-        Some(RegistrationEffect::Read)
-    );
-    registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
-    registration.handle_read(NOW, Ok(Some(object(1, None, Some(10)))));
-    let ack = RegistrationEffect::Replace {
-        uid: Uid::new("u1"),
-        version: ResourceVersion(2),
-        ping: Some(at(11)),
-        renew: at(20),
-    };
-    assert_eq!(registration.step(NOW, at(20)).effect, Some(ack));
+    assert_eq!(registration.effect(), READ);
+    registration.watch(2, Some(11), Some(10));
+    registration.read(1, None, Some(10));
+    let ack = replace(2, Some(11), 20);
+    assert_eq!(registration.effect(), Some(ack));
 }
 
 #[test]
@@ -71,37 +96,26 @@ fn an_object_that_comes_while_a_read_finds_none_is_read_again() {
     let mut registration = registered();
     registration.request_read();
     registration.step(NOW, at(20));
-    registration.handle_event(CandidateEvent::Seen(object(2, None, Some(10))));
+    registration.watch(2, None, Some(10));
     registration.handle_read(NOW, Ok(None));
-    assert_eq!(
-        registration.step(NOW, at(20)).effect,
-        Some(RegistrationEffect::Read)
-    );
+    assert_eq!(registration.effect(), READ);
 }
 
 /// Found by the simulation: a candidate whose object a stranger had overwritten stayed out of every election.
 #[test]
 fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
     let mut registration = registered();
-    let repair = |version| RegistrationEffect::Replace {
-        uid: Uid::new("u1"),
-        version: ResourceVersion(version),
-        ping: None,
-        renew: at(20),
-    };
-    registration.handle_event(CandidateEvent::Seen(object(2, None, Some(10))));
+    let repair = |version| replace(version, None, 20);
+    registration.watch(2, None, Some(10));
     registration.handle_overwritten(ResourceVersion(2));
-    assert_eq!(registration.step(NOW, at(20)).effect, Some(repair(2)));
+    assert_eq!(registration.effect(), Some(repair(2)));
     // The watch shows the own write before the reply does.
-    registration.handle_event(CandidateEvent::Seen(object(3, None, Some(20))));
+    registration.watch(3, None, Some(20));
     registration.handle_overwritten(ResourceVersion(3));
-    registration.handle_outcome(
-        NOW,
-        RegistrationOutcome::Done(Some(object(3, None, Some(20)))),
-    );
-    assert_eq!(registration.step(NOW, at(20)).effect, None);
+    registration.done(3, None, Some(20));
+    assert_eq!(registration.effect(), None);
 
-    registration.handle_event(CandidateEvent::Seen(object(4, None, Some(10))));
+    registration.watch(4, None, Some(10));
     registration.handle_overwritten(ResourceVersion(4));
     let later = NOW.after(Registration::REPAIR_PAUSE);
     let decision = registration.step(NOW, at(20));
@@ -113,7 +127,7 @@ fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
 fn a_revision_that_is_not_the_newest_is_not_repaired() {
     let mut registration = registered();
     registration.handle_overwritten(ResourceVersion(2));
-    assert_eq!(registration.step(NOW, at(20)).effect, None);
+    assert_eq!(registration.effect(), None);
 }
 
 /// Found by the simulation: at the end of time there is no later ping, so it was never pinged again.
@@ -126,16 +140,10 @@ fn times_at_the_end_of_time_are_taken_back() {
         (None, Some(end)),
     ] {
         let mut registration = registered();
-        registration.handle_event(CandidateEvent::Seen(object(2, ping, renew)));
-        let repair = RegistrationEffect::Replace {
-            uid: Uid::new("u1"),
-            version: ResourceVersion(2),
-            ping: None,
-            renew: at(20),
-        };
-        assert_eq!(registration.step(NOW, at(20)).effect, Some(repair));
-        let reply = object(3, None, Some(20));
-        registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
+        registration.watch(2, ping, renew);
+        let repair = replace(2, None, 20);
+        assert_eq!(registration.effect(), Some(repair));
+        registration.done(3, None, Some(20));
         assert_eq!(registration.step(NOW, at(30)).effect, None);
     }
 }
@@ -143,18 +151,12 @@ fn times_at_the_end_of_time_are_taken_back() {
 #[test]
 fn a_ping_is_acked_once_and_never_below_it() {
     let mut registration = registered();
-    registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
-    let ack = RegistrationEffect::Replace {
-        uid: Uid::new("u1"),
-        version: ResourceVersion(2),
-        ping: Some(at(5000)),
-        renew: at(5000),
-    };
-    assert_eq!(registration.step(NOW, at(20)).effect, Some(ack));
-    let reply = object(3, Some(5000), Some(5000));
-    registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
+    registration.watch(2, Some(5000), Some(10));
+    let ack = replace(2, Some(5000), 5000);
+    assert_eq!(registration.effect(), Some(ack));
+    registration.done(3, Some(5000), Some(5000));
     // The watch shows the ping again, late.
-    registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
+    registration.watch(2, Some(5000), Some(10));
     assert_eq!(
         registration.step(NOW, at(30)),
         RegistrationDecision::default()
@@ -165,22 +167,19 @@ fn a_ping_is_acked_once_and_never_below_it() {
 fn a_candidate_that_cannot_lead_keeps_silent() {
     let mut registration = registered();
     registration.ack_pings(false);
-    registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
-    assert_eq!(registration.step(NOW, at(20)).effect, None);
+    registration.watch(2, Some(11), Some(10));
+    assert_eq!(registration.effect(), None);
     registration.ack_pings(true);
-    assert!(registration.step(NOW, at(20)).effect.is_some());
+    assert!(registration.effect().is_some());
 }
 
 #[test]
 fn an_object_of_an_earlier_life_is_taken_over() {
     let mut registration = Registration::new("web");
     let _ = registration.step(NOW, at(10));
-    registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
-    assert_eq!(
-        registration.step(NOW, at(10)).effect,
-        Some(RegistrationEffect::Read)
-    );
-    registration.handle_read(NOW, Ok(Some(object(7, None, Some(10)))));
+    registration.outcome(RegistrationOutcome::Conflict);
+    assert_eq!(registration.step(NOW, at(10)).effect, READ);
+    registration.read(7, None, Some(10));
     let Some(RegistrationEffect::Replace { version, renew, .. }) =
         registration.step(NOW, at(10)).effect
     else {
@@ -212,10 +211,7 @@ fn a_deleted_object_is_created_again() {
     let mut registration = registered();
     registration.handle_event(CandidateEvent::Deleted(ResourceVersion(2)));
     assert!(!registration.is_registered());
-    assert_eq!(
-        registration.step(NOW, at(20)).effect,
-        Some(RegistrationEffect::Create { renew: at(20) })
-    );
+    assert_eq!(registration.effect(), create(20));
 }
 
 #[test]
@@ -227,13 +223,10 @@ fn a_withdrawal_waits_for_a_write_of_unknown_outcome() {
         registration.step(NOW, at(10)),
         RegistrationDecision::default()
     );
-    registration.handle_outcome(NOW, RegistrationOutcome::Unknown);
+    registration.outcome(RegistrationOutcome::Unknown);
     let later = registration.step(NOW, at(10)).wake_at.unwrap();
     assert_eq!(later, NOW.after(Registration::RETRY_MIN));
-    assert_eq!(
-        registration.step(later, at(10)).effect,
-        Some(RegistrationEffect::Read)
-    );
+    assert_eq!(registration.step(later, at(10)).effect, READ);
     registration.handle_read(later, Ok(Some(object(1, None, Some(10)))));
     let delete = RegistrationEffect::Delete {
         uid: Uid::new("u1"),

@@ -38,16 +38,6 @@ static BUILTIN: LazyLock<Arc<str>> =
 // === impl StrategyName ===
 
 impl StrategyName {
-    /// The name of the built-in strategy.
-    pub const OLDEST_EMULATION_VERSION: &'static str = "OldestEmulationVersion";
-
-    /// The name of the strategy by which the newest version leads.
-    pub const NEWEST_VERSION: &'static str = "elector.dev/newest-version";
-    /// The name of the strategy by which the highest priority leads.
-    pub const PRIORITY: &'static str = "elector.dev/priority";
-    /// The name of the strategy by which the leader stays.
-    pub const STICKY: &'static str = "elector.dev/sticky";
-
     /// The built-in strategy.
     pub fn oldest_emulation_version() -> Self {
         Self(Arc::clone(&BUILTIN))

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use elector_protocol::elector::{Effect, Reason};
-use elector_protocol::{Instant, LeaseRecord, OperatorPreference};
+use elector_protocol::{Instant, LeaseRecord};
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof, proptest};
 use proptest::{collection, option};
 
-use crate::fixture::{ElectionFixture, id};
+use crate::fixture::{ElectionFixture, assert_reason};
 
 /// Two electors that see every revision at once, each with an operator's word of its own, and a lease whose candidates
 /// ack at once.
@@ -36,18 +36,9 @@ const ACK_WINDOW: Duration = Duration::from_secs(2);
 impl Disagreement {
     /// The first of these candidates leads; the better ones come first in the alphabet.
     fn new(candidates: &[&str], holder_obeys: bool) -> Self {
-        let elector = || {
-            let mut fixture = ElectionFixture::new();
-            for (index, name) in candidates.iter().enumerate() {
-                let minor = name.as_bytes()[0] - b'a' + 1;
-                match index {
-                    0 => fixture.lead(name, &format!("1.{minor}.0")),
-                    _ => fixture.register(name, &format!("1.{minor}.0")),
-                }
-            }
-            fixture
-        };
-        let electors = [elector(), elector()];
+        let minor = |name: &&str| u64::from(name.as_bytes()[0] - b'a' + 1);
+        let candidates: Vec<_> = candidates.iter().map(|it| (*it, minor(it))).collect();
+        let electors = [(); 2].map(|()| ElectionFixture::led(&candidates));
         Self {
             preferred: electors[0].now,
             electors,
@@ -75,16 +66,15 @@ impl Disagreement {
     /// By the clock of this elector, an operator prefers this candidate from now on, or none.
     fn say(&mut self, elector: usize, candidate: Option<&str>) {
         let fixture = &mut self.electors[elector];
-        let until = fixture.wall_after(80_000.0);
-        fixture.word.prefer = candidate.map(|candidate| {
-            let candidate = id(candidate);
-            Box::new(OperatorPreference { candidate, until })
-        });
+        fixture.word.prefer = None;
+        if let Some(candidate) = candidate {
+            fixture.prefer(candidate, 80_000.0);
+        }
         let record = self.record();
         self.both(|elector| elector.lease(record.clone()));
     }
 
-    /// Lets the electors decide on everything for so long, while the holder renews.
+    /// Lets the electors decide on everything for this time, while the holder renews.
     fn run(&mut self, seconds: u64) {
         let end = self.now().after(Duration::from_secs(seconds));
         while self.now() < end {
@@ -121,8 +111,7 @@ impl Disagreement {
         if let Some(preferred) = record.preferred_holder.filter(|_| self.holder_obeys) {
             self.preemptions.push(self.now());
             self.both(|elector| {
-                let grant = elector.grant_to(preferred.as_str());
-                elector.lease(grant);
+                elector.grant(preferred.as_str());
                 elector.accept();
             });
             (self.withdrawn, self.moved) = (Vec::new(), Vec::new());
@@ -184,8 +173,8 @@ fn a_preference_that_electors_disagree_on_is_withdrawn_ever_later() {
     electors.decide();
     electors.say(1, None);
     for _ in 0..100 {
-        electors.both(|elector| elector.change_version("c", "1.5.0"));
-        electors.both(|elector| elector.change_version("c", "1.4.0"));
+        electors.both(|elector| elector.change_version("c", "1.40.0", "1.5.0"));
+        electors.both(|elector| elector.change_version("c", "1.40.0", "1.4.0"));
         electors.run(1);
     }
     assert_eq!(seconds(&electors.withdrawn), [0, 4, 8, 16]);
@@ -219,10 +208,7 @@ fn leaders_make_room_for_electors_that_disagree_within_the_budget() {
     electors.say(0, Some("c"));
     electors.run(590);
     assert_eq!(electors.preemptions.len(), 3);
-    let Reason::HeldBack { better, .. } = electors.electors[1].step().reason else {
-        panic!("{:?}", electors.electors[1].step())
-    };
-    assert_eq!(better, id("a"));
+    assert_reason!(electors.electors[1], Reason::HeldBack { .. });
 
     let mut electors = Disagreement::new(&["a", "c", "b"], true);
     for _ in 0..50 {
@@ -232,10 +218,7 @@ fn leaders_make_room_for_electors_that_disagree_within_the_budget() {
         }
     }
     assert_eq!(electors.preemptions.len(), 6);
-    assert!(matches!(
-        electors.electors[0].step().reason,
-        Reason::HeldBack { .. }
-    ));
+    assert_reason!(electors.electors[0], Reason::HeldBack { .. });
 }
 
 /// Something that happens while two electors disagree.
@@ -269,7 +252,8 @@ proptest! {
                 DisagreementStep::Run(seconds) => electors.run(seconds),
                 DisagreementStep::Say(who, word) => electors.say(who, word),
                 DisagreementStep::Version(name, minor) => {
-                    electors.both(|elector| elector.change_version(name, &format!("1.{minor}.0")));
+                    let version = format!("1.{minor}.0");
+                    electors.both(|elector| elector.change_version(name, "1.40.0", &version));
                 }
                 DisagreementStep::Obey(obeys) => electors.holder_obeys = obeys,
             }

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Decision, Effect, Election, NewsSource, Settings};
+use elector_protocol::elector::{
+    Action, Decision, Effect, Election, NewsSource, Ranking, Reason, Settings, WakeReason,
+};
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    OperatorPreference, OperatorWord, ResourceVersion, StandDown, StrategyName, Timestamp, Token,
-    Uid,
+    OperatorPreference, OperatorWord, Rejection, ResourceVersion, StandDown, StrategyName,
+    Timestamp, Token, Uid,
 };
 
 /// The longest that an operator's word may last, in seconds (R16).
@@ -21,6 +23,9 @@ pub(crate) struct ElectionFixture {
     /// The operator's word on the Lease: its next revisions say it too.
     pub(crate) word: OperatorWord,
 }
+
+/// Something that happens to an election.
+pub(crate) type ElectionChange = fn(&mut ElectionFixture);
 
 impl ElectionFixture {
     /// A fixture whose elector has been up for an hour and saw no Lease.
@@ -43,6 +48,30 @@ impl ElectionFixture {
         }
     }
 
+    /// The first of these candidates leads, of version 1.N.0; the others appear then.
+    pub(crate) fn led(candidates: &[(&str, u64)]) -> Self {
+        let mut fixture = Self::new();
+        for (index, (name, minor)) in candidates.iter().enumerate() {
+            fixture.register(name, *minor);
+            if index == 0 {
+                fixture.lease(LeaseRecord::born(None));
+                fixture.grants(name);
+                fixture.accept();
+            }
+        }
+        fixture
+    }
+
+    /// A Lease that may be granted at once, and candidates that were there before the elector: they have not acked.
+    pub(crate) fn open(candidates: &[(&str, u64)]) -> Self {
+        let mut fixture = Self::new();
+        for (name, minor) in candidates {
+            fixture.list(name, *minor);
+        }
+        fixture.lease(LeaseRecord::born(None));
+        fixture
+    }
+
     pub(crate) fn pass(&mut self, seconds: f64) {
         self.now = self.now.after(Duration::from_secs_f64(seconds));
     }
@@ -63,34 +92,31 @@ impl ElectionFixture {
         ResourceVersion(self.version)
     }
 
-    /// A candidate appears, seen being created.
-    pub(crate) fn register(&mut self, name: &str, emulation: &str) {
-        let candidate = self.mk_candidate(name, emulation);
-        self.election
-            .handle_candidate(self.now, candidate, NewsSource::Watch);
+    /// A candidate of version 1.N.0 appears, seen being created.
+    pub(crate) fn register(&mut self, name: &str, minor: u64) {
+        self.register_by(NewsSource::Watch, name, minor);
     }
 
     /// A candidate that was there before the elector.
-    pub(crate) fn list(&mut self, name: &str, emulation: &str) {
-        let candidate = self.mk_candidate(name, emulation);
-        self.election
-            .handle_candidate(self.now, candidate, NewsSource::List);
+    pub(crate) fn list(&mut self, name: &str, minor: u64) {
+        self.register_by(NewsSource::List, name, minor);
     }
 
-    /// Five candidates that were there before the elector, the best one first.
-    pub(crate) fn list_five(&mut self) {
-        for (name, version) in [
-            ("a", "1.1.0"),
-            ("b", "1.2.0"),
-            ("c", "1.3.0"),
-            ("d", "1.4.0"),
-            ("e", "1.5.0"),
-        ] {
-            self.list(name, version);
-        }
+    pub(crate) fn register_by(&mut self, news: NewsSource, name: &str, minor: u64) {
+        let candidate = self.mk_candidate(name, minor);
+        self.election.handle_candidate(self.now, candidate, news);
     }
 
-    pub(crate) fn mk_candidate(&mut self, name: &str, emulation: &str) -> CandidateRecord {
+    /// The candidate as it is known.
+    pub(crate) fn candidate(&self, name: &str) -> CandidateRecord {
+        let mut candidates = self.election.candidates();
+        candidates
+            .find(|known| known.name == id(name))
+            .unwrap()
+            .clone()
+    }
+
+    pub(crate) fn mk_candidate(&mut self, name: &str, minor: u64) -> CandidateRecord {
         CandidateRecord {
             name: id(name),
             uid: Uid::new(format!("uid-{name}")),
@@ -101,8 +127,7 @@ impl ElectionFixture {
             marked: true,
             announced: None,
             deleting: false,
-            spec: CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION)
-                .into(),
+            spec: spec("1.40.0", &format!("1.{minor}.0")).into(),
         }
     }
 
@@ -117,98 +142,212 @@ impl ElectionFixture {
         name: &str,
         change: impl FnOnce(&mut CandidateRecord),
     ) {
-        let mut candidate = self
-            .election
-            .candidates()
-            .find(|c| c.name == id(name))
-            .unwrap()
-            .clone();
+        let mut candidate = self.candidate(name);
         change(&mut candidate);
         candidate.version = self.next_version();
         self.election.handle_candidate(self.now, candidate, news);
     }
 
-    /// The candidate gets another emulation version.
-    pub(crate) fn change_version(&mut self, name: &str, emulation: &str) {
+    /// The offer of the candidate changes.
+    pub(crate) fn change_spec(&mut self, name: &str, change: impl FnOnce(&mut CandidateSpec)) {
         self.change(name, |candidate| {
-            candidate.spec =
-                CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION)
-                    .into();
+            let mut spec = candidate.offer().unwrap().clone();
+            change(&mut spec);
+            candidate.spec = Ok(spec).into();
         });
+    }
+
+    /// The candidate gets other versions.
+    pub(crate) fn change_version(&mut self, name: &str, binary: &str, emulation: &str) {
+        self.change(name, |candidate| {
+            candidate.spec = spec(binary, emulation).into();
+        });
+    }
+
+    /// The candidate wishes for another strategy.
+    pub(crate) fn wish(&mut self, name: &str, binary: &str, strategy: &str) {
+        let spec = CandidateSpec::parse(binary, "1.1.0", strategy);
+        self.change(name, |candidate| candidate.spec = spec.into());
+    }
+
+    /// The candidate is deleted.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.election.handle_candidate_gone(&id(name), None);
     }
 
     /// The candidate acks.
     pub(crate) fn ack(&mut self, name: &str) {
+        self.ack_by(NewsSource::Watch, name);
+    }
+
+    pub(crate) fn ack_by(&mut self, news: NewsSource, name: &str) {
         let wall = self.wall();
-        self.change(name, |candidate| {
+        self.change_by(news, name, |candidate| {
             candidate.renew = Some(candidate.ping.map_or(wall, |ping| ping.max(wall)));
         });
     }
 
-    /// Applies the pings of a decision; returns the candidates that they go to.
-    pub(crate) fn deliver_pings(&mut self, decision: &Decision) -> Vec<String> {
-        let mut names = Vec::new();
+    /// The reason of the present decision.
+    pub(crate) fn reason(&self) -> Reason {
+        self.step().reason
+    }
+
+    /// Asserts the reason of the present decision in words.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) {
+        assert_eq!(self.reason().to_string(), text);
+    }
+
+    /// Asserts that this holder leads, and that no candidate is better.
+    #[track_caller]
+    pub(crate) fn best(&self, holder: &str) {
+        assert_eq!(self.reason(), Reason::HolderIsBest(id(holder)));
+    }
+
+    pub(crate) fn action(&self) -> Action {
+        self.step().action()
+    }
+
+    pub(crate) fn ranking(&self) -> Ranking {
+        self.election.ranking(self.now, self.wall(), &self.settings)
+    }
+
+    /// The wake of the present decision, in seconds from now.
+    #[track_caller]
+    pub(crate) fn wake(&self) -> (f64, WakeReason) {
+        let wake = self.step().wake.expect("the decision wakes");
+        (wake.after(self.now).after.as_secs_f64(), wake.why)
+    }
+
+    /// The candidates that the present decision pings.
+    pub(crate) fn pinged(&self) -> Vec<String> {
+        pinged(&self.step())
+    }
+
+    /// Applies the pings of the present decision; returns the candidates that they go to.
+    pub(crate) fn ping(&mut self) -> Vec<String> {
+        let decision = self.step();
         for effect in &decision.effects {
             if let Effect::Ping { name, ping, .. } = effect {
                 self.change(name.as_str(), |candidate| candidate.ping = Some(*ping));
-                names.push(name.to_string());
             }
         }
-        names
+        pinged(&decision)
     }
 
-    /// Applies the Lease write of a decision.
-    pub(crate) fn apply(&mut self, decision: &Decision) -> LeaseRecord {
-        let write = lease_write(decision)
-            .expect("the decision writes the lease")
-            .clone();
-        let snapshot = LeaseSnapshot {
-            uid: write.uid,
-            version: self.next_version(),
-            record: write.record,
-            word: self.word.clone(),
-        };
-        self.election
-            .handle_lease(self.now, snapshot.clone(), NewsSource::OwnWrite);
-        snapshot.record
+    /// The record that the present decision writes.
+    pub(crate) fn decided(&self) -> Option<LeaseRecord> {
+        lease_write(&self.step()).map(|write| write.record.clone())
     }
 
-    /// A revision of the Lease arrives by the watch.
+    /// Applies the Lease write of the present decision.
+    #[track_caller]
+    pub(crate) fn write(&mut self) -> LeaseRecord {
+        let decision = self.step();
+        let write = lease_write(&decision).cloned();
+        let write = write.unwrap_or_else(|| panic!("nothing is written: {}", decision.reason));
+        self.show(write.uid, write.record.clone(), NewsSource::OwnWrite);
+        write.record
+    }
+
+    /// Asserts that the lease is granted to this candidate, and applies that.
+    #[track_caller]
+    pub(crate) fn grants(&mut self, to: &str) {
+        let reason = self.reason();
+        assert_eq!(self.write().holder, Some(id(to)), "{reason}");
+    }
+
+    /// Asserts that this candidate is preferred from now on, and applies that.
+    #[track_caller]
+    pub(crate) fn prefers(&mut self, candidate: &str) {
+        let reason = self.reason();
+        assert_eq!(
+            self.write().preferred_holder,
+            Some(id(candidate)),
+            "{reason}"
+        );
+    }
+
+    /// A revision of the known Lease, or of the first one of its name, arrives by the watch.
     pub(crate) fn lease(&mut self, record: LeaseRecord) {
-        self.lease_of("lease-1", record, NewsSource::Watch);
+        let known = self.election.lease().map(|known| known.uid.clone());
+        let uid = known.unwrap_or_else(|| Uid::new("lease-1"));
+        self.show(uid, record, NewsSource::Watch);
     }
 
     /// A revision of the Lease with this uid becomes known.
     pub(crate) fn lease_of(&mut self, uid: &str, record: LeaseRecord, news: NewsSource) {
+        self.show(Uid::new(uid), record, news);
+    }
+
+    fn show(&mut self, uid: Uid, record: LeaseRecord, news: NewsSource) {
+        let version = self.next_version();
+        let word = self.word.clone();
         let snapshot = LeaseSnapshot {
-            uid: Uid::new(uid),
-            version: self.next_version(),
+            uid,
+            version,
             record,
-            word: self.word.clone(),
+            word,
         };
         self.election.handle_lease(self.now, snapshot, news);
     }
 
-    /// The watch tells that the Lease is deleted.
+    /// The known revision is seen again, with this version if it is given.
+    pub(crate) fn show_again(&mut self, version: Option<u64>, news: NewsSource) {
+        let mut known = self.election.lease().unwrap().clone();
+        known.version = version.map_or(known.version, ResourceVersion);
+        self.election.handle_lease(self.now, known, news);
+    }
+
+    /// The store was restored from a backup: a list shows this record in an older revision than the one known.
+    pub(crate) fn restore(&mut self, record: LeaseRecord) {
+        let restored = LeaseSnapshot {
+            uid: Uid::new("lease-1"),
+            version: ResourceVersion(1),
+            record,
+            word: OperatorWord::default(),
+        };
+        self.election
+            .handle_lease(self.now, restored, NewsSource::List);
+    }
+
+    /// The watch reports that the Lease is deleted.
     pub(crate) fn delete_lease(&mut self) {
         let version = self.next_version();
         self.election
             .handle_lease_gone(self.now, Some(version), NewsSource::Watch);
     }
 
-    /// The record that grants the known one to this candidate for 5 s.
-    pub(crate) fn grant_to(&self, name: &str) -> LeaseRecord {
-        self.record()
-            .granted(id(name), Duration::from_secs(5), self.wall())
+    /// The Lease is granted, or handed over, to this candidate for 5 s.
+    pub(crate) fn grant(&mut self, to: &str) {
+        let window = Duration::from_secs(5);
+        self.lease(self.record().granted(id(to), window, self.wall()));
     }
 
-    /// An operator freezes the lease for so many seconds from now on; the record stays.
+    /// The holder releases the Lease.
+    pub(crate) fn release(&mut self) {
+        self.lease(self.record().released(self.wall()));
+    }
+
+    /// Another elector prefers this candidate, or none any more.
+    pub(crate) fn preferred_by_another(&mut self, candidate: Option<&str>) {
+        self.lease(self.record().preferring(candidate.map(id), None));
+    }
+
+    /// A stranger changes the record.
+    pub(crate) fn edit(&mut self, change: impl FnOnce(&mut LeaseRecord)) {
+        let mut record = self.record();
+        change(&mut record);
+        self.lease(record);
+    }
+
+    /// An operator freezes the lease from now on for some seconds; the record stays.
     pub(crate) fn freeze(&mut self, seconds: f64) {
         self.word.freeze = Some(self.wall_after(seconds));
         self.lease(self.record());
     }
 
-    /// An operator prefers a candidate for so many seconds from now on; the record stays.
+    /// An operator prefers a candidate from now on for some seconds; the record stays.
     pub(crate) fn prefer(&mut self, name: &str, seconds: f64) {
         self.word.prefer = Some(Box::new(OperatorPreference {
             candidate: id(name),
@@ -219,14 +358,10 @@ impl ElectionFixture {
 
     /// An operator says that a candidate is to stand down, or takes that back.
     pub(crate) fn stand_down(&mut self, name: &str, said: Option<StandDown>) {
-        self.change(name, |candidate| {
-            let mut spec = candidate.offer().unwrap().clone();
-            spec.stand_down = said;
-            candidate.spec = Ok(spec).into();
-        });
+        self.change_spec(name, |spec| spec.stand_down = said);
     }
 
-    /// The wall clock so many seconds from now.
+    /// The wall clock some seconds from now.
     pub(crate) fn wall_after(&self, seconds: f64) -> Timestamp {
         let micros = Duration::from_secs_f64(seconds).as_micros();
         let micros = self.wall().as_micros() + i64::try_from(micros).unwrap();
@@ -241,16 +376,14 @@ impl ElectionFixture {
         }
     }
 
-    /// Asserts that the record is granted to this candidate so many seconds from now, and not a millisecond sooner.
+    /// Asserts that the lease is granted to this candidate after this time, and not a millisecond sooner.
+    #[track_caller]
     pub(crate) fn granted_after(&mut self, seconds: f64, electee: &str) {
         self.pass(seconds - 0.001);
         self.ack(electee);
-        let early = self.step();
-        assert_eq!(lease_write(&early), None, "too early: {early:?}");
+        assert_eq!(self.decided(), None, "too early: {}", self.reason());
         self.pass(0.001);
-        let decision = self.step();
-        let write = lease_write(&decision).expect("nothing is granted when it may be");
-        assert_eq!(write.record.holder, Some(id(electee)), "{decision:?}");
+        self.grants(electee);
     }
 
     pub(crate) fn record(&self) -> LeaseRecord {
@@ -271,21 +404,30 @@ impl ElectionFixture {
     }
 
     pub(crate) fn renew(&mut self) {
-        let record = self.record();
-        let renew_time = Some(self.wall().differing_from(record.renew_time));
-        self.lease(LeaseRecord {
-            renew_time,
-            ..record
-        });
+        let wall = self.wall();
+        self.edit(|record| record.renew_time = Some(wall.differing_from(record.renew_time)));
     }
+}
 
-    /// Registers a leader of this version and lets it accept.
-    pub(crate) fn lead(&mut self, name: &str, emulation: &str) {
-        self.register(name, emulation);
-        self.lease(LeaseRecord::born(None));
-        let decision = self.step();
-        assert_eq!(self.apply(&decision).holder, Some(id(name)), "{decision:?}");
-        self.accept();
+/// Asserts that the reason of the present decision is of this kind.
+macro_rules! assert_reason {
+    ($fixture:expr, $reason:pat) => {
+        let reason = $fixture.reason();
+        assert!(matches!(reason, $reason), "{reason}");
+    };
+}
+pub(crate) use assert_reason;
+
+pub(crate) fn spec(binary: &str, emulation: &str) -> Result<CandidateSpec, Rejection> {
+    CandidateSpec::parse(binary, emulation, StrategyName::OLDEST_EMULATION_VERSION)
+}
+
+/// A record of a client that is no candidate.
+pub(crate) fn held(holder: &str, duration_seconds: Option<i32>) -> LeaseRecord {
+    LeaseRecord {
+        holder: Some(id(holder)),
+        duration_seconds,
+        ..LeaseRecord::default()
     }
 }
 

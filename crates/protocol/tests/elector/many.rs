@@ -23,7 +23,7 @@ const BOUND: Duration = Duration::from_secs(5);
 fn crowd() -> ElectionFixture {
     let mut fixture = ElectionFixture::new();
     for index in 0..CANDIDATES {
-        fixture.list(&format!("candidate-{index:06}"), "1.3.0");
+        fixture.list(&format!("candidate-{index:06}"), 3);
     }
     fixture
 }
@@ -57,20 +57,20 @@ fn a_grant_past_all_that_are_silent() {
     let mut fixture = crowd();
     fixture.lease(LeaseRecord::born(None));
     fixture.pass(901.0);
-    let pings = fixture.step().effects;
-    for effect in pings {
+    for effect in fixture.step().effects {
         let Effect::Ping { name, ping, .. } = effect else {
             continue;
         };
-        let mut pinged = fixture.mk_candidate(name.as_str(), "1.3.0");
+        let mut pinged = fixture.mk_candidate(name.as_str(), 3);
         pinged.renew = Timestamp::from_micros(ping.as_micros() - 1);
         pinged.ping = Some(ping);
+        let now = fixture.now;
         fixture
             .election
-            .handle_candidate(fixture.now, pinged, NewsSource::Watch);
+            .handle_candidate(now, pinged, NewsSource::Watch);
     }
     fixture.pass(10.0);
-    fixture.register("late", "1.4.0");
+    fixture.register("late", 4);
     let decision = step(&fixture);
     let write = lease_write(&decision).expect("the only one that answers is granted the lease");
     assert_eq!(write.record.holder.as_ref().unwrap().as_str(), "late");
@@ -84,7 +84,7 @@ fn a_grant_past_all_that_are_silent() {
 fn a_conflict_of_as_many_strategies() {
     let mut fixture = ElectionFixture::new();
     for index in 0..CANDIDATES {
-        let mut candidate = fixture.mk_candidate(&format!("candidate-{index:06}"), "1.3.0");
+        let mut candidate = fixture.mk_candidate(&format!("candidate-{index:06}"), 3);
         let strategy = format!("example.com/s{index:06}");
         candidate.spec = CandidateSpec::parse_list("", "", &[&strategy]).into();
         fixture

@@ -1,297 +1,208 @@
-//! Which candidates the elector pings, and what counts as an ack (R15).
+//! Which candidates the elector pings, when, and for how long it waits for them (R15).
 
-use std::time::Duration;
+use elector_protocol::elector::{Action, Effect, Reason, WakeReason};
+use elector_protocol::{LeaseRecord, Timestamp};
 
-use elector_protocol::elector::{Action, Effect, Reason};
-use elector_protocol::{CandidateSpec, LeaseRecord, Timestamp};
+use crate::fixture::{ElectionFixture, assert_reason, held, id, pinged};
 
-use crate::fixture::{ElectionFixture, id, lease_write, pinged};
+const SEVEN: [(&str, u64); 7] = [
+    ("a", 1),
+    ("b", 2),
+    ("c", 3),
+    ("d", 4),
+    ("e", 5),
+    ("f", 6),
+    ("g", 7),
+];
 
-#[test]
-fn no_candidate_is_granted_before_its_ack() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list("a", "1.1.0");
-    fixture.list("b", "1.2.0");
-    fixture.lease(LeaseRecord::born(None));
-    let decision = fixture.step();
-    assert_eq!(
-        fixture.deliver_pings(&decision),
-        ["a"],
-        "the best is pinged first"
-    );
-    assert!(matches!(&fixture.step().reason, Reason::AwaitAck(names) if names == &[id("a")]));
-    fixture.ack("a");
-    assert!(matches!(&fixture.step().reason, Reason::Granted { to, .. } if to == &id("a")));
-}
-
+/// (R15) The best first, then the next two, then all; one that still has time is one of the next two.
 #[test]
 fn the_best_is_pinged_first_then_two_then_all() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list_five();
-    fixture.lease(LeaseRecord::born(None));
-    let decision = fixture.step();
-    assert_eq!(fixture.deliver_pings(&decision), ["a"]);
-    fixture.pass(2.0);
-    let decision = fixture.step();
-    assert_eq!(fixture.deliver_pings(&decision), ["b", "c"]);
-    fixture.ack("c");
-    assert!(matches!(&fixture.step().reason, Reason::AwaitAck(names) if names == &[id("b")]));
-    fixture.pass(2.0);
-    let decision = fixture.step();
-    assert_eq!(pinged(&decision), Vec::<String>::new());
-    assert!(
-        matches!(&decision.reason, Reason::Granted { to, silent, .. }
-        if to == &id("c") && silent == &[id("a"), id("b")]),
-        "{decision:?}"
-    );
-}
-
-#[test]
-fn all_are_pinged_when_the_first_three_are_silent() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list_five();
-    fixture.lease(LeaseRecord::born(None));
-    for expected in [vec!["a"], vec!["b", "c"], vec!["d", "e"]] {
-        let decision = fixture.step();
-        assert_eq!(fixture.deliver_pings(&decision), expected);
-        fixture.pass(2.0);
+    for (unmarked, rounds) in [
+        ("g", ["a", "b c", "d e f g", ""]),
+        ("b", ["a", "b c", "d", "e f g"]),
+    ] {
+        let mut fixture = ElectionFixture::open(&SEVEN);
+        fixture.change(unmarked, |candidate| candidate.marked = false);
+        for expected in rounds {
+            assert_eq!(fixture.ping().join(" "), expected, "{unmarked}");
+            assert_eq!(fixture.pinged(), [""; 0]);
+            fixture.pass(2.0);
+        }
+        fixture.pass(3.0);
+        fixture.says("no candidate answers: a, b, c, d, e, f, g");
     }
-    let decision = fixture.step();
-    assert_eq!(
-        decision.reason.to_string(),
-        "no candidate answers: a, b, c, d, e"
-    );
 }
 
+/// (R15) The best one that acks is granted the lease, when the better ones had their time.
+#[test]
+fn no_candidate_is_granted_before_its_ack_and_the_time_of_the_better_ones() {
+    let mut fixture = ElectionFixture::open(&SEVEN);
+    fixture.ping();
+    fixture.says("waiting for the ack of a");
+    fixture.pass(2.0);
+    fixture.ping();
+    fixture.ack("c");
+    fixture.says("waiting for the ack of b");
+    fixture.pass(2.0);
+    let decision = fixture.step();
+    assert_eq!(pinged(&decision), [""; 0]);
+    let Reason::Granted { to, silent, .. } = decision.reason else {
+        panic!("{}", decision.reason)
+    };
+    assert_eq!((to, silent), (id("c"), vec![id("a"), id("b")]));
+
+    let mut fixture = ElectionFixture::open(&SEVEN);
+    fixture.ping();
+    fixture.ack("a");
+    fixture.grants("a");
+}
+
+/// (R15) Also in the step that creates the Lease, so that the ack is there with it; and once in a step.
+#[test]
+fn a_ping_is_the_candidates_own_time_and_one_microsecond() {
+    let mut fixture = ElectionFixture::new();
+    fixture.list("a", 1);
+    fixture.pass(901.0);
+    for action in [Action::Create, Action::Ping] {
+        let decision = fixture.step();
+        assert_eq!(decision.action(), action);
+        assert_eq!(pinged(&decision), ["a"]);
+        let next = fixture.candidate("a").renew.unwrap().next();
+        let is_next =
+            |effect: &Effect| matches!(effect, Effect::Ping { ping, .. } if Some(*ping) == next);
+        assert!(decision.effects.iter().any(is_next), "{decision:?}");
+        fixture.lease(LeaseRecord::born(None));
+    }
+}
+
+/// (R15) When all are silent for 30 s, those passed over (R5) included, by a microsecond more each time.
 #[test]
 fn silent_candidates_are_pinged_again_when_all_are_silent() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list("a", "1.1.0");
-    fixture.lease(LeaseRecord::born(None));
-    let decision = fixture.step();
-    fixture.deliver_pings(&decision);
-    let first = fixture.election.candidates().next().unwrap().ping.unwrap();
-    fixture.pass(2.0);
-    let decision = fixture.step();
-    assert_eq!(pinged(&decision), Vec::<String>::new());
-    assert_eq!(
-        decision.wake_at(),
-        Some(fixture.now.after(Duration::from_secs(28)))
-    );
-    fixture.pass(28.0);
-    let decision = fixture.step();
-    assert_eq!(fixture.deliver_pings(&decision), ["a"]);
-    assert_eq!(
-        fixture.election.candidates().next().unwrap().ping,
-        first.next()
-    );
+    for passed_over in [false, true] {
+        let mut fixture = ElectionFixture::open(&[("a", 1)]);
+        if passed_over {
+            fixture.grant("a");
+            fixture.release();
+            fixture.pass(6.0);
+        }
+        assert_eq!(fixture.ping(), ["a"]);
+        assert_eq!(fixture.wake(), (2.0, WakeReason::AckWindow));
+        let first = fixture.candidate("a").ping.unwrap();
+        fixture.pass(2.0);
+        assert_eq!(fixture.wake(), (28.0, WakeReason::RePing));
+        fixture.pass(27.999);
+        assert_eq!(fixture.pinged(), [""; 0]);
+        fixture.pass(0.001);
+        assert_eq!(fixture.ping(), ["a"]);
+        assert_eq!(fixture.candidate("a").ping, first.next());
+    }
 }
 
-/// (R15) Whoever fills a namespace with candidates that never answer must not have them written at a steady pace.
+/// (R15) While one candidate still has time to ack, no ping is repeated.
+#[test]
+fn no_ping_is_repeated_while_an_ack_is_awaited() {
+    let mut fixture = ElectionFixture::open(&[("a", 1)]);
+    fixture.ping();
+    fixture.pass(30.0);
+    fixture.list("b", 2);
+    assert_eq!(fixture.ping(), ["b"]);
+    assert_eq!(fixture.pinged(), [""; 0]);
+    fixture.pass(2.0);
+    assert_eq!(fixture.pinged(), ["a"], "`b` was pinged 2 s ago");
+}
+
+/// (R15) A preference is no such need: a better candidate that is silent is not pinged again under a holder that
+/// renews.
+#[test]
+fn no_ping_is_repeated_for_the_sake_of_a_preference() {
+    let mut fixture = ElectionFixture::led(&[("b", 2)]);
+    fixture.list("a", 1);
+    assert_eq!(fixture.ping(), ["a"]);
+    for _ in 0..60 {
+        fixture.keep(1);
+        assert_eq!(fixture.pinged(), [""; 0]);
+    }
+}
+
+/// (R15) An account that fills a namespace with candidates that never answer must not cause writes at a steady pace.
 #[test]
 fn candidates_that_never_answer_are_pinged_ever_less_often_until_they_are_collected() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list("a", "1.1.0");
-    fixture.lease(LeaseRecord::born(None));
+    let mut fixture = ElectionFixture::open(&[("a", 1)]);
     let mut pings = Vec::new();
-    let mut collected = None;
-    for second in 0..3600 {
-        let decision = fixture.step();
-        let collects = |effect: &Effect| matches!(effect, Effect::Collect { .. });
-        if decision.effects.iter().any(collects) {
-            collected = Some(second);
-            break;
-        }
-        if fixture.deliver_pings(&decision) == ["a"] {
-            pings.push(second);
+    let collects = |effect: &Effect| matches!(effect, Effect::Collect { .. });
+    let collected = (0..3600).find(|second| {
+        let collected = fixture.step().effects.iter().any(collects);
+        if fixture.ping() == ["a"] {
+            pings.push(*second);
         }
         fixture.pass(1.0);
-    }
+        collected
+    });
     assert_eq!(pings, [0, 30, 60, 120, 240, 480, 960]);
     assert_eq!(collected, Some(1800));
 }
 
+/// (R15) The former holder is pinged anew, since what it said before it let go is old, and waited for if need be. The
+/// reason is the same before and after the watch brings the ping.
 #[test]
-fn the_former_holder_is_waited_for_by_name_when_it_is_the_only_one_pinged() {
-    let mut fixture = ElectionFixture::new();
-    fixture.lead("a", "1.1.0");
-    fixture.list("b", "1.2.0");
-    fixture.change("b", |candidate| candidate.renew = Some(Timestamp::MAX));
-    fixture.pass(10.0);
-    let released = fixture.record().released(fixture.wall());
-    fixture.lease(released);
-    let awaited = Reason::AwaitAck(vec![id("a")]);
-    let decision = fixture.step();
-    assert_eq!(
-        (decision.action(), &decision.reason),
-        (Action::Ping, &awaited)
-    );
-    assert_eq!(fixture.deliver_pings(&decision), ["a"]);
-    let decision = fixture.step();
-    assert_eq!(
-        (decision.action(), decision.reason),
-        (Action::Wait, awaited),
-        "the reason is the same before and after the watch brings the ping"
-    );
+fn a_former_holder_is_waited_for_when_there_is_no_other() {
+    for other in [None, Some(Timestamp::MAX)] {
+        let mut fixture = ElectionFixture::led(&[("a", 1)]);
+        if other.is_some() {
+            fixture.list("b", 2);
+            fixture.change("b", |candidate| candidate.renew = other);
+        }
+        fixture.pass(6.0);
+        fixture.release();
+        fixture.says("waiting for the ack of a");
+        assert_eq!(fixture.ping(), ["a"]);
+        fixture.says("waiting for the ack of a");
+        assert_eq!(fixture.action(), Action::Wait);
+        assert_eq!(fixture.wake(), (2.0, WakeReason::AckWindow));
+        fixture.pass(0.5);
+        fixture.ack("a");
+        fixture.grants("a");
+    }
 }
 
-#[test]
-fn a_ping_is_the_candidates_own_time_and_one_microsecond() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list("a", "1.1.0");
-    fixture.lease(LeaseRecord::born(None));
-    let renew = fixture.election.candidates().next().unwrap().renew.unwrap();
-    let decision = fixture.step();
-    assert!(
-        matches!(&decision.effects[..], [Effect::Ping { ping, .. }] if Some(*ping) == renew.next())
-    );
-}
-
+/// (R15) A ping that an ack did not reach is lowered to it, once.
 #[test]
 fn an_ack_of_a_slow_clock_counts_and_is_settled_at_once() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list("a", "1.1.0");
-    fixture.lease(LeaseRecord::born(None));
-    let decision = fixture.step();
-    fixture.deliver_pings(&decision);
-    let slow = Timestamp::from_micros(7).unwrap();
-    fixture.change("a", |candidate| candidate.renew = Some(slow));
-    let decision = fixture.step();
-    assert_eq!(decision.action(), Action::Grant);
-    let settled = |effect: &Effect| matches!(effect, Effect::Ping { ping, .. } if *ping == slow);
-    assert!(decision.effects.iter().any(settled), "{decision:?}");
-    fixture.deliver_pings(&decision);
-    assert_eq!(
-        pinged(&fixture.step()),
-        Vec::<String>::new(),
-        "settled once"
-    );
-}
-
-#[test]
-fn an_ack_is_read_where_another_elector_cleared_the_ping() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list("a", "1.1.0");
-    fixture.lease(LeaseRecord::born(None));
-    let decision = fixture.step();
-    fixture.deliver_pings(&decision);
-    let wall = fixture.wall();
-    fixture.change("a", |candidate| {
-        (candidate.renew, candidate.ping) = (wall.next(), None);
-    });
-    fixture.pass(6.0);
-    assert_eq!(
-        fixture.step().action(),
-        Action::Grant,
-        "an ack of this round's ping does not go stale"
-    );
+    let mut fixture = ElectionFixture::open(&[("a", 1)]);
+    fixture.ping();
+    let slow = Timestamp::from_micros(7);
+    fixture.change("a", |candidate| candidate.renew = slow);
+    assert_eq!(fixture.action(), Action::Grant);
+    assert_eq!(fixture.ping(), ["a"]);
+    assert_eq!(fixture.candidate("a").ping, slow);
+    assert_eq!(fixture.pinged(), [""; 0], "settled once");
 }
 
 #[test]
 fn a_candidate_at_the_end_of_time_is_passed_by_until_it_writes() {
-    let mut fixture = ElectionFixture::new();
-    fixture.list("a", "1.1.0");
+    let mut fixture = ElectionFixture::open(&[("a", 1)]);
     fixture.change("a", |candidate| candidate.renew = Some(Timestamp::MAX));
     fixture.pass(10.0);
-    fixture.list("b", "1.2.0");
-    fixture.lease(LeaseRecord::born(None));
-    let decision = fixture.step();
-    assert_eq!(fixture.deliver_pings(&decision), ["b"]);
+    fixture.list("b", 2);
+    assert_eq!(fixture.ping(), ["b"]);
     fixture.ack("b");
-    assert!(matches!(&fixture.step().reason, Reason::Granted { to, .. } if to == &id("b")));
+    fixture.grants("b");
 }
 
+/// (R15) An ack of the round counts although it is not fresh any more, and is no reason to look again.
 #[test]
-fn candidates_that_disagree_are_told_so_until_they_agree() {
+fn an_ack_that_is_stale_already_wakes_no_elector() {
     let mut fixture = ElectionFixture::new();
-    fixture.register("a", "1.1.0");
-    fixture.register("b", "1.1.0");
-    fixture.change("b", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine").into();
-    });
-    let decision = fixture.step();
-    assert_eq!(
-        decision.reason.to_string(),
-        "candidates of binary version 1.40.0 disagree on the strategy: \
-         a wants OldestEmulationVersion, b wants example.com/mine"
-    );
-    assert!(decision.effects.is_empty());
-    fixture.change("b", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "OldestEmulationVersion").into();
-    });
-    assert_eq!(fixture.step().action(), Action::Create);
-}
-
-#[test]
-fn candidates_without_a_valid_version_are_told_why() {
-    let mut fixture = ElectionFixture::new();
-    fixture.register("a", "");
-    assert_eq!(
-        fixture.step().reason.to_string(),
-        "no eligible candidate: a: spec.emulationVersion is missing, and the strategy needs it"
-    );
-    assert!(fixture.step().effects.is_empty());
-}
-
-#[test]
-fn a_quiet_candidate_is_pinged_every_quarter_of_an_hour_and_collected_when_dead() {
-    let mut fixture = ElectionFixture::new();
-    fixture.lead("b", "1.2.0");
-    fixture.register("c", "1.3.0");
-    let renew_until = |fixture: &mut ElectionFixture, seconds: u64| {
-        let mut pinged = Vec::new();
-        for _ in 0..seconds / 5 {
-            fixture.pass(5.0);
-            fixture.renew();
-            let decision = fixture.step();
-            for name in fixture.deliver_pings(&decision) {
-                if name == "b" {
-                    fixture.ack("b");
-                }
-                pinged.push(name);
-            }
-        }
-        pinged
-    };
-    assert_eq!(renew_until(&mut fixture, 1795).len(), 2, "each once");
-    let collected = |fixture: &ElectionFixture| {
-        fixture
-            .step()
-            .effects
-            .iter()
-            .any(|e| matches!(e, Effect::Collect { name, .. } if name == &id("c")))
-    };
-    assert!(!collected(&fixture));
-    renew_until(&mut fixture, 10);
-    assert!(collected(&fixture));
-}
-
-/// Its DELETE was repeated at every step, which each renewal of its lease brings.
-#[test]
-fn a_dead_candidate_that_is_being_deleted_is_not_collected_again_and_stays_a_candidate() {
-    let mut fixture = ElectionFixture::new();
-    fixture.lead("b", "1.2.0");
-    fixture.register("c", "1.3.0");
-    fixture.change("c", |candidate| candidate.deleting = true);
-    for _ in 0..400 {
-        fixture.pass(5.0);
-        fixture.renew();
-        let decision = fixture.step();
-        for name in fixture.deliver_pings(&decision) {
-            if name == "b" {
-                fixture.ack("b");
-            }
-        }
-        let collects = |effect: &Effect| matches!(effect, Effect::Collect { .. });
-        assert!(!decision.effects.iter().any(collects), "{decision:?}");
-    }
-    // It comes back to life while its finalizer keeps it, and is the only one left.
-    fixture.ack("c");
-    fixture.election.handle_candidate_gone(&id("b"), None);
-    fixture.pass(20.0);
-    let decision = fixture.step();
-    fixture.deliver_pings(&decision);
-    fixture.ack("c");
-    let granted = lease_write(&fixture.step()).and_then(|write| write.record.holder.clone());
-    assert_eq!(granted, Some(id("c")));
+    fixture.lease(held("plain", Some(60)));
+    fixture.list("b", 2);
+    fixture.pass(40.0);
+    fixture.ping();
+    assert_eq!(fixture.wake(), (2.0, WakeReason::AckWindow));
+    fixture.pass(1.0);
+    fixture.ack("b");
+    assert_eq!(fixture.wake(), (5.0, WakeReason::AckStale));
+    fixture.pass(6.0);
+    assert_eq!(fixture.wake(), (13.0, WakeReason::Expiry));
+    assert_reason!(fixture, Reason::HolderLate { .. });
 }

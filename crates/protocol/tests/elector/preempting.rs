@@ -5,69 +5,46 @@ use std::time::Duration;
 use elector_protocol::LeaseRecord;
 use elector_protocol::elector::{Action, HoldBackCause, NewsSource};
 
-use crate::fixture::{ElectionFixture, id};
+use crate::fixture::{ElectionChange, ElectionFixture, id};
 use crate::hold_back::{hand_over, held_back, led, live};
+
+/// As many holders have made room in ten minutes.
+fn budget(count: u8) -> HoldBackCause {
+    let within = Duration::from_secs(600);
+    HoldBackCause::Preemptions { count, within }
+}
 
 /// (R23) Three times in ten minutes leaders make room for candidates that accept, and no delay comes between.
 #[test]
 fn below_the_budget_hand_overs_that_are_accepted_are_not_slowed() {
-    let mut fixture = ElectionFixture::new();
-    fixture.lead("b", "1.9.0");
-    for (index, minor) in [8, 7, 6].into_iter().enumerate() {
-        let name = format!("c{index}");
-        fixture.register(&name, &format!("1.{minor}.0"));
-        hand_over(&mut fixture, &name);
+    let mut fixture = ElectionFixture::led(&[("b", 9)]);
+    for (name, minor) in [("c0", 8), ("c1", 7), ("c2", 6)] {
+        fixture.register(name, minor);
+        hand_over(&mut fixture, name);
         fixture.accept();
         fixture.keep(100);
     }
-    fixture.register("c3", "1.5.0");
-    let budget = HoldBackCause::Preemptions {
-        count: 3,
-        within: Duration::from_secs(600),
-    };
-    assert_eq!(held_back(&fixture), Some((budget, 300)));
-    assert_eq!(
-        fixture.step().reason.to_string(),
-        "c3 is better, but c2 is not asked to make room for another 300.0s: leaders have made room 3 times within 600s"
+    fixture.register("c3", 5);
+    assert_eq!(held_back(&fixture), Some((budget(3), 300)));
+    fixture.says(
+        "c3 is better, but c2 is not asked to make room for another 300.0s: leaders have made room 3 times within 600s",
     );
     fixture.settings.timing.preemptions = 4;
-    assert_eq!(fixture.step().action(), Action::Prefer);
+    assert_eq!(fixture.action(), Action::Prefer);
     fixture.settings.timing.preemptions = 1;
-    assert_eq!(held_back(&fixture).map(|(_, left)| left), Some(500));
+    assert_eq!(held_back(&fixture), Some((budget(1), 500)));
     fixture.settings.timing.preemptions = 3;
     live(&mut fixture, 300, "c3");
     hand_over(&mut fixture, "c3");
     fixture.accept();
-    fixture.register("c4", "1.4.0");
-    assert_eq!(held_back(&fixture).map(|(_, left)| left), Some(100));
-}
-
-/// (R13, R23) Leaders that die or let go by themselves use up no budget.
-#[test]
-fn only_leaders_that_were_asked_to_make_room_count() {
-    let mut fixture = ElectionFixture::new();
-    fixture.lead("b", "1.9.0");
-    for _ in 0..4 {
-        let released = fixture.record().released(fixture.wall());
-        fixture.lease(released);
-        let grant = fixture.grant_to("b");
-        fixture.lease(grant);
-        fixture.accept();
-        fixture.pass(15.0);
-        let grant = fixture.grant_to("b");
-        fixture.lease(grant);
-        fixture.accept();
-    }
-    fixture.register("a", "1.1.0");
-    assert_eq!(fixture.step().action(), Action::Prefer);
+    fixture.register("c4", 4);
+    assert_eq!(held_back(&fixture), Some((budget(3), 100)));
 }
 
 /// Another elector prefers `to`, and the holder hands over to it.
 fn hand_over_by_another(fixture: &mut ElectionFixture, to: &str) {
-    let preferring = fixture.record().preferring(Some(id(to)), None);
-    fixture.lease(preferring);
-    let grant = fixture.grant_to(to);
-    fixture.lease(grant);
+    fixture.preferred_by_another(Some(to));
+    fixture.grant(to);
     fixture.accept();
 }
 
@@ -84,19 +61,77 @@ fn the_newest_pre_emptions_count_when_more_are_known_than_any_budget_needs() {
     }
     fixture.ack("a");
     // The sixtieth from the end was 59 s ago.
-    let budget = HoldBackCause::Preemptions {
-        count: 60,
-        within: Duration::from_secs(600),
-    };
-    assert_eq!(held_back(&fixture), Some((budget, 541)));
+    assert_eq!(held_back(&fixture), Some((budget(60), 541)));
     // An operator may have as many more: the hundred and twentieth was 119 s ago.
     fixture.prefer("a", 1000.0);
     fixture.ack("a");
-    let budget = HoldBackCause::Preemptions {
-        count: 120,
-        within: Duration::from_secs(600),
-    };
-    assert_eq!(held_back(&fixture), Some((budget, 481)));
+    assert_eq!(held_back(&fixture), Some((budget(120), 481)));
+}
+
+/// (R13, R23) A leader makes room where it was asked to in its term. One that dies or lets go by itself does not, nor one
+/// whose Lease a stranger empties or replaces, and neither does what comes after a pre-emption.
+#[test]
+fn only_leaders_that_were_asked_to_make_room_count() {
+    fn prefer(fixture: &mut ElectionFixture) {
+        fixture.preferred_by_another(Some("a"));
+    }
+    fn grant(fixture: &mut ElectionFixture) {
+        fixture.grant("b");
+        fixture.accept();
+    }
+    let ends: [(&str, u8, ElectionChange); 7] = [
+        ("let go by itself", 0, |it| {
+            it.release();
+            grant(it);
+        }),
+        ("died", 0, |it| {
+            it.pass(15.0);
+            grant(it);
+        }),
+        ("emptied", 0, |it| {
+            prefer(it);
+            it.lease(LeaseRecord::born(None));
+            grant(it);
+        }),
+        ("blanked", 0, |it| {
+            prefer(it);
+            it.edit(|record| record.holder = None);
+            grant(it);
+        }),
+        ("replaced by another object", 0, |it| {
+            prefer(it);
+            let record = LeaseRecord {
+                holder: Some(id("a")),
+                preferred_holder: None,
+                ..it.record()
+            };
+            it.lease_of("lease-2", record, NewsSource::Watch);
+            it.pass(15.0);
+            grant(it);
+        }),
+        ("a free lease that carries a preference", 0, |it| {
+            it.release();
+            prefer(it);
+            grant(it);
+        }),
+        ("an expiry in the next term", 1, |it| {
+            hand_over_by_another(it, "a");
+            it.pass(15.0);
+            grant(it);
+        }),
+    ];
+    for (text, preemptions, end) in ends {
+        let mut fixture = led();
+        end(&mut fixture);
+        fixture.register("c", 0);
+        fixture.settings.timing.preemptions = preemptions + 1;
+        assert_eq!(fixture.action(), Action::Prefer, "{text}");
+        if preemptions > 0 {
+            fixture.settings.timing.preemptions = preemptions;
+            let held = held_back(&fixture).map(|(because, _)| because);
+            assert_eq!(held, Some(budget(preemptions)), "{text}");
+        }
+    }
 }
 
 /// (R23) A stranger that makes the record unreadable for a while ends none of what was learnt from earlier ones.
@@ -104,78 +139,13 @@ fn the_newest_pre_emptions_count_when_more_are_known_than_any_budget_needs() {
 fn pre_emptions_count_after_a_record_that_cannot_be_read() {
     let mut fixture = led();
     for name in ["a", "b", "a"] {
-        fixture.lease(fixture.record().preferring(Some(id(name)), None));
-        fixture.lease(fixture.grant_to(name));
-        fixture.accept();
+        hand_over_by_another(&mut fixture, name);
     }
     let record = fixture.record();
     fixture.election.handle_lease_unreadable();
     fixture.ack("b");
     assert_eq!(fixture.step().effects, [], "nothing is known of the record");
     fixture.lease(record);
-    fixture.register("best", "1.0.0");
-    fixture.ack("best");
-    let because = held_back(&fixture).map(|(because, _)| because);
-    let three = matches!(because, Some(HoldBackCause::Preemptions { count: 3, .. }));
-    assert!(three, "{because:?}");
-}
-
-/// (R13, R23) A stranger that empties or replaces the Lease of a leader that was asked to make room pre-empts no leader,
-/// and neither does what comes after a pre-emption.
-#[test]
-fn terms_that_end_otherwise_are_no_pre_emptions() {
-    fn prefer(fixture: &mut ElectionFixture) {
-        fixture.lease(fixture.record().preferring(Some(id("a")), None));
-    }
-    fn grant(fixture: &mut ElectionFixture) {
-        fixture.lease(fixture.grant_to("b"));
-        fixture.accept();
-    }
-    type Change = fn(&mut ElectionFixture);
-    let ends: [(&str, u8, Change); 5] = [
-        ("emptied", 0, |fixture| {
-            prefer(fixture);
-            fixture.lease(LeaseRecord::born(None));
-            grant(fixture);
-        }),
-        ("blanked", 0, |fixture| {
-            prefer(fixture);
-            fixture.lease(LeaseRecord {
-                holder: None,
-                ..fixture.record()
-            });
-            grant(fixture);
-        }),
-        ("replaced by another object", 0, |fixture| {
-            prefer(fixture);
-            let record = LeaseRecord {
-                holder: Some(id("a")),
-                preferred_holder: None,
-                ..fixture.record()
-            };
-            fixture.lease_of("lease-2", record, NewsSource::Watch);
-            fixture.pass(15.0);
-            let grant = fixture.grant_to("b");
-            fixture.lease_of("lease-2", grant, NewsSource::Watch);
-            fixture.accept();
-        }),
-        ("a free lease that carries a preference", 0, |fixture| {
-            let released = fixture.record().released(fixture.wall());
-            fixture.lease(released.preferring(Some(id("a")), None));
-            grant(fixture);
-        }),
-        ("an expiry in the next term", 1, |fixture| {
-            hand_over_by_another(fixture, "a");
-            fixture.pass(15.0);
-            grant(fixture);
-        }),
-    ];
-    for (text, preemptions, end) in ends {
-        let mut fixture = led();
-        fixture.settings.timing.preemptions = preemptions + 1;
-        end(&mut fixture);
-        fixture.register("c", "1.0.0");
-        let decision = fixture.step();
-        assert_eq!(decision.action(), Action::Prefer, "{text}: {decision:?}");
-    }
+    fixture.register("best", 0);
+    assert_eq!(held_back(&fixture), Some((budget(3), 600)));
 }

@@ -1,13 +1,12 @@
 //! The strategies: which candidate leads, and which leader makes room.
 
-use elector_protocol::elector::Reason;
 use elector_protocol::{CandidateSpec, LeaseRecord, StandDown, StrategyName, Timestamp};
 
-use crate::fixture::{ElectionFixture, id};
+use crate::fixture::ElectionFixture;
 
 /// A candidate of this version that wishes for the strategy.
 fn register(fixture: &mut ElectionFixture, name: &str, version: &str, strategy: &str) {
-    fixture.register(name, version);
+    fixture.register(name, 0);
     fixture.change(name, |candidate| {
         candidate.spec = CandidateSpec::parse(version, version, strategy).into();
     });
@@ -22,12 +21,7 @@ fn led(strategy: &str, candidates: &[(&str, &str)]) -> ElectionFixture {
         register(&mut fixture, name, version, strategy);
         if index == 0 {
             fixture.lease(LeaseRecord::born(None));
-            let decision = fixture.step();
-            assert_eq!(
-                fixture.apply(&decision).holder,
-                Some(id(name)),
-                "{decision:?}"
-            );
+            fixture.grants(name);
             fixture.accept();
         }
     }
@@ -36,19 +30,12 @@ fn led(strategy: &str, candidates: &[(&str, &str)]) -> ElectionFixture {
 
 #[test]
 fn the_newest_version_takes_over_from_older_ones() {
-    let mut fixture = led(
-        StrategyName::NEWEST_VERSION,
-        &[("b", "1.9.0"), ("a", "1.8.0")],
-    );
-    assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("b")));
+    let both = [("b", "1.9.0"), ("a", "1.8.0")];
+    let mut fixture = led(StrategyName::NEWEST_VERSION, &both);
+    fixture.best("b");
     register(&mut fixture, "c", "1.10.0", StrategyName::NEWEST_VERSION);
-    let decision = fixture.step();
-    assert_eq!(
-        decision.reason.to_string(),
-        "b is asked to make room: c has the newer binary version 1.10.0 (not 1.9.0)"
-    );
-    let record = fixture.apply(&decision);
-    let strategy = record.strategy.unwrap();
+    fixture.says("b is asked to make room: c has the newer binary version 1.10.0 (not 1.9.0)");
+    let strategy = fixture.write().strategy.unwrap();
     assert_eq!(strategy.as_str(), "elector.dev/newest-version");
 }
 
@@ -56,40 +43,22 @@ fn the_newest_version_takes_over_from_older_ones() {
 #[test]
 fn the_highest_priority_leads_and_the_oldest_version_where_there_is_none() {
     let mut fixture = led(StrategyName::PRIORITY, &[("b", "1.2.0"), ("a", "1.3.0")]);
-    assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("b")));
-    let prioritize = |fixture: &mut ElectionFixture, priority| {
-        fixture.change("a", |candidate| {
-            let mut spec = candidate.offer().unwrap().clone();
-            spec.priority = priority;
-            candidate.spec = Ok(spec).into();
-        });
-    };
-    prioritize(&mut fixture, 1);
-    let decision = fixture.step();
-    assert_eq!(
-        decision.reason.to_string(),
-        "b is asked to make room: a has the higher priority 1 (not none)"
-    );
-    fixture.apply(&decision);
-    prioritize(&mut fixture, 0);
-    assert_eq!(
-        fixture.step().reason.to_string(),
-        "b is no longer asked to make room: a is not better than the holder"
-    );
+    fixture.best("b");
+    fixture.change_spec("a", |spec| spec.priority = 1);
+    fixture.says("b is asked to make room: a has the higher priority 1 (not none)");
+    fixture.write();
+    fixture.change_spec("a", |spec| spec.priority = 0);
+    fixture.says("b is no longer asked to make room: a is not better than the holder");
 }
 
 #[test]
 fn a_sticky_leader_stays_whatever_comes() {
     let all = [("b", "1.9.0"), ("a", "1.0.0"), ("c", "2.0.0")];
     let mut fixture = led(StrategyName::STICKY, &all);
-    assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("b")));
+    fixture.best("b");
     // As long as it can be elected.
     fixture.stand_down("b", Some(StandDown::Untimed));
-    let decision = fixture.step();
-    assert_eq!(
-        decision.reason.to_string(),
-        "b is asked to make room: a can be elected, the holder cannot"
-    );
+    fixture.says("b is asked to make room: a can be elected, the holder cannot");
 }
 
 /// An operator's word goes before every strategy.
@@ -97,14 +66,12 @@ fn a_sticky_leader_stays_whatever_comes() {
 fn a_sticky_leader_makes_room_for_what_an_operator_prefers_and_not_back() {
     let mut fixture = led(StrategyName::STICKY, &[("b", "1.0.0"), ("a", "1.0.0")]);
     fixture.prefer("a", 5.0);
-    let decision = fixture.step();
-    assert_eq!(fixture.apply(&decision).preferred_holder, Some(id("a")));
-    let grant = fixture.grant_to("a");
-    fixture.lease(grant);
+    fixture.prefers("a");
+    fixture.grant("a");
     fixture.accept();
     fixture.keep(6);
     fixture.ack("b");
-    assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("a")));
+    fixture.best("a");
 }
 
 #[test]
@@ -116,13 +83,8 @@ fn a_sticky_lease_that_is_free_goes_to_the_candidate_that_has_been_there_for_lon
             candidate.created = Timestamp::from_micros(seconds * 1_000_000).unwrap();
         });
     }
-    let released = fixture.record().released(fixture.wall());
-    fixture.lease(released);
-    fixture.election.handle_candidate_gone(&id("c"), None);
-    let decision = fixture.step();
-    assert_eq!(
-        decision.reason.to_string(),
-        "the lease is released; b is the older candidate among equals"
-    );
-    assert_eq!(fixture.apply(&decision).holder, Some(id("b")));
+    fixture.release();
+    fixture.remove("c");
+    fixture.says("the lease is released; b is the older candidate among equals");
+    fixture.grants("b");
 }

@@ -159,6 +159,28 @@ pub(crate) fn candidates() -> impl Arbitrary<Value = CandidateRecord> {
         )
 }
 
+/// A marked candidate that has just renewed, of these versions.
+pub(crate) fn candidate(
+    name: Identity,
+    version: ResourceVersion,
+    renew: Timestamp,
+    emulation: &str,
+) -> CandidateRecord {
+    let strategy = StrategyName::OLDEST_EMULATION_VERSION;
+    CandidateRecord {
+        uid: Uid::new(name.as_str()),
+        name,
+        version,
+        created: Timestamp::MIN,
+        ping: None,
+        renew: Some(renew),
+        marked: true,
+        announced: None,
+        deleting: false,
+        spec: CandidateSpec::parse("1.9.0", emulation, strategy).into(),
+    }
+}
+
 pub(crate) fn news() -> impl Arbitrary<Value = NewsSource> {
     prop_oneof![4 => Just(NewsSource::Watch), 1 => Just(NewsSource::List), 1 => Just(NewsSource::OwnWrite)]
 }

@@ -10,10 +10,12 @@ use std::time::Duration;
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    ResourceVersion, StrategyName, Timestamp, Token, Uid,
+    OperatorWord, ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_assert, prop_oneof};
 use proptest::test_runner::TestCaseError;
+
+use crate::arbitrary::candidate;
 
 /// One thing that happens. What does not fit changes nothing.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +107,7 @@ impl PreemptedLease {
             uid: Uid::new("lease"),
             version: ResourceVersion(1),
             record: LeaseRecord::born(None).released(Timestamp::MIN),
-            word: elector_protocol::OperatorWord::default(),
+            word: OperatorWord::default(),
         };
         let mut world = Self {
             now,
@@ -239,16 +241,20 @@ impl PreemptedLease {
         if known.as_ref().is_some_and(|known| known.spec == spec) {
             return;
         }
-        self.revision += 1;
-        let next = CandidateRecord {
-            version: ResourceVersion(self.revision),
-            spec,
-            ..known.unwrap_or_else(|| self.created(&name))
-        };
         self.unchanged.insert(name.clone(), self.now);
         self.note_news(&name, PreferredNews::Changed);
+        self.revision += 1;
+        let known = known.unwrap_or_else(|| self.created(&name));
+        self.show(CandidateRecord { spec, ..known });
+    }
+
+    /// The next revision of a candidate is seen.
+    fn show(&mut self, mut candidate: CandidateRecord) {
+        self.revision += 1;
+        candidate.version = ResourceVersion(self.revision);
+        let now = self.now;
         self.election
-            .handle_candidate(self.now, next, NewsSource::Watch);
+            .handle_candidate(now, candidate, NewsSource::Watch);
     }
 
     fn ack(&mut self, name: &Identity) {
@@ -256,33 +262,19 @@ impl PreemptedLease {
             return;
         };
         self.revision += 1;
-        let acked = CandidateRecord {
-            version: ResourceVersion(self.revision),
-            renew: Some(known.ping.map_or(self.wall(), |ping| ping.max(self.wall()))),
-            ..known
-        };
-        self.election
-            .handle_candidate(self.now, acked, NewsSource::Watch);
+        let renew = Some(known.ping.map_or(self.wall(), |ping| ping.max(self.wall())));
+        self.show(CandidateRecord { renew, ..known });
     }
 
     /// Delivers the pings that the elector would write now.
     fn ping(&mut self) {
-        for effect in self
-            .election
-            .step(self.now, self.wall(), &self.settings)
-            .effects
-        {
+        let decision = self.election.step(self.now, self.wall(), &self.settings);
+        for effect in decision.effects {
             if let Effect::Ping { name, ping, .. } = effect
                 && let Some(known) = self.known(&name)
             {
-                self.revision += 1;
-                let pinged = CandidateRecord {
-                    version: ResourceVersion(self.revision),
-                    ping: Some(ping),
-                    ..known
-                };
-                self.election
-                    .handle_candidate(self.now, pinged, NewsSource::Watch);
+                let ping = Some(ping);
+                self.show(CandidateRecord { ping, ..known });
             }
         }
     }
@@ -319,13 +311,11 @@ impl PreemptedLease {
     /// The write of the Lease that the elector decides on.
     fn decided(&self) -> Option<LeaseWrite> {
         let decision = self.election.step(self.now, self.wall(), &self.settings);
-        decision
-            .effects
-            .into_iter()
-            .find_map(|effect| match effect {
-                Effect::Write(write) => Some(write),
-                _ => None,
-            })
+        let mut effects = decision.effects.into_iter();
+        effects.find_map(|effect| match effect {
+            Effect::Write(write) => Some(write),
+            _ => None,
+        })
     }
 
     fn check(&self) -> Result<(), TestCaseError> {
@@ -390,18 +380,11 @@ impl PreemptedLease {
     }
 
     fn created(&self, name: &Identity) -> CandidateRecord {
+        let version = ResourceVersion(self.revision);
+        let uid = Uid::new(self.revision.to_string());
         CandidateRecord {
-            name: name.clone(),
-            uid: Uid::new(self.revision.to_string()),
-            version: ResourceVersion(self.revision),
-            created: Timestamp::MIN,
-            ping: None,
-            renew: Some(self.wall()),
-            marked: true,
-            announced: None,
-            deleting: false,
-            spec: CandidateSpec::parse("1.9.0", "1.9.0", StrategyName::OLDEST_EMULATION_VERSION)
-                .into(),
+            uid,
+            ..candidate(name.clone(), version, self.wall(), "1.9.0")
         }
     }
 

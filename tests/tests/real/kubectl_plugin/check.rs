@@ -56,7 +56,8 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
 
     // The report when all is well. The Pod is an object without a kubelet.
     let report = check(testbed, &[]).await?;
-    let elector = "electors have the permissions they need, as system:serviceaccount:elector-system:elector";
+    let elector =
+        "electors have the permissions they need, as system:serviceaccount:elector-system:elector";
     for (check, result) in [
         (
             "api",
@@ -67,7 +68,10 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
             "the clocks of this machine and of the server agree",
         ),
         ("policies", "all 5 admission policies are in force"),
-        ("rights", "you have permission to read leases and candidates"),
+        (
+            "rights",
+            "you have permission to read leases and candidates",
+        ),
         ("rights", elector),
         (
             "builtin",
@@ -102,13 +106,21 @@ async fn missing_rights(testbed: &Testbed) -> Result<()> {
     let fix = "kubectl apply -k manifests/overlays/native";
     until(testbed, ["error", "rights", lack, fix]).await?;
     patch(0, &["get", "create", "update"]).await?;
-    let lack =
-        "electors lack the permission to list leases.coordination.k8s.io kube-system/leader-election-controller";
+    let lack = "electors lack the permission to list leases.coordination.k8s.io kube-system/leader-election-controller";
     let fix = "kubectl apply -k manifests/components/builtin-lock";
     until(testbed, ["error", "rights", lack, fix]).await?;
     let rights = paths::workspace().join("manifests/base/rbac.yaml");
     testbed.site().apply("-f", &rights).await?;
-    until(testbed, ["ok", "rights", "electors have the permissions they need", ""]).await
+    until(
+        testbed,
+        [
+            "ok",
+            "rights",
+            "electors have the permissions they need",
+            "",
+        ],
+    )
+    .await
 }
 
 /// A lock of the built-in controller that is renewed.
@@ -150,7 +162,12 @@ async fn other_account(testbed: &Testbed) -> Result<()> {
         "the ClusterRole elector-operate",
     ])?;
     let lack = "failed to list leasecandidates.coordination.k8s.io";
-    report.has(["error", "leases", lack, "use an account with this permission"])?;
+    report.has([
+        "error",
+        "leases",
+        lack,
+        "use an account with this permission",
+    ])?;
     ensure!(!report.succeeded, "{report:#?}");
     Ok(())
 }

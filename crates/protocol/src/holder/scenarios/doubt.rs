@@ -1,26 +1,23 @@
 //! News that may be old: what is believed of it, and what is read again (R10).
 
-use super::super::fixture::{
-    HolderFixture, LeaseRegister, Network, WorkEvent, identity, seconds, wall_at,
-};
-use super::super::{
-    Decision, Effect, Ending, LeaseEvent, LeaseOutcome, Loss, ReadFailed, WriteKind,
-};
-use super::{lost, taken};
-use crate::lease::{LeaseRecord, LeaseSnapshot};
+use super::super::fixture::{HolderFixture, LeaseRegister, Network, identity, seconds};
+use super::super::{Effect, Ending, LeaseEvent, LeaseOutcome, Loss, ReadFailed, WriteKind};
+use super::taken;
+use crate::lease::LeaseSnapshot;
 use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Uid};
-use crate::time::Moment;
-
-/// One step, whose effects are looked at and not carried out.
-pub(super) fn step(fixture: &mut HolderFixture) -> Decision {
-    fixture
-        .holder
-        .step(Moment::same(fixture.now), wall_at(fixture.now))
-}
+use crate::time::Timestamp;
 
 fn reads(fixture: &mut HolderFixture) -> bool {
-    step(fixture).effects == [Effect::Read]
+    fixture.step().effects == [Effect::Read]
+}
+
+/// A leader whose read is under way.
+fn reading() -> HolderFixture {
+    let mut fixture = HolderFixture::leading();
+    fixture.holder.request_read();
+    assert!(reads(&mut fixture));
+    fixture
 }
 
 /// A revision from before the one known.
@@ -31,59 +28,45 @@ fn older(fixture: &HolderFixture, change: impl FnOnce(&mut LeaseSnapshot)) -> Le
     LeaseEvent::Seen(snapshot, NewsSource::Watch)
 }
 
-/// (R10) An older revision that contradicts the own term calls for a GET, and the belief goes on meanwhile.
+/// (R10) An older revision that contradicts the own term calls for a GET, and the belief goes on meanwhile; one of the
+/// own term says nothing new.
 #[test]
 fn an_older_event_that_speaks_against_the_term_calls_for_a_read_and_no_more() {
-    let contradictions: [fn(&mut LeaseSnapshot); 4] = [
-        |lease| lease.uid = Uid::new("another"),
-        |lease| lease.record.holder = Some(identity("other")),
-        |lease| lease.record.holder = None,
-        |lease| lease.record.term = Term(0),
+    type Change = fn(&mut LeaseSnapshot);
+    let contradictions: [(bool, Change); 5] = [
+        (true, |lease| lease.uid = Uid::new("another")),
+        (true, |lease| lease.record.holder = Some(identity("other"))),
+        (true, |lease| lease.record.holder = None),
+        (true, |lease| lease.record.term = Term(0)),
+        (false, |lease| lease.record.preferred_holder = None),
     ];
-    for (index, contradiction) in contradictions.into_iter().enumerate() {
+    for (index, (contradicts, contradiction)) in contradictions.into_iter().enumerate() {
         let mut fixture = HolderFixture::leading();
         let event = older(&fixture, contradiction);
-        fixture
-            .holder
-            .handle_event(Moment::same(fixture.now), event);
-        assert!(fixture.holder.believes(fixture.now), "{index}");
-        assert!(reads(&mut fixture), "{index}");
-        let reply = fixture.store.lease.clone();
-        fixture
-            .holder
-            .handle_read(Moment::same(fixture.now), Ok(reply));
-        fixture.run();
-        assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
+        fixture.note_event(event);
+        fixture.leads_on();
+        assert_eq!(reads(&mut fixture), contradicts, "{index}");
+        if contradicts {
+            fixture.note_read(Ok(fixture.store.lease.clone()));
+            fixture.run();
+        }
+        fixture.leads_on();
     }
-}
-
-/// (R10) An older revision of the own term says nothing new.
-#[test]
-fn an_older_event_of_the_own_term_calls_for_nothing() {
-    let mut fixture = HolderFixture::leading();
-    let event = older(&fixture, |lease| lease.record.preferred_holder = None);
-    fixture
-        .holder
-        .handle_event(Moment::same(fixture.now), event);
-    assert_eq!(step(&mut fixture).effects, []);
 }
 
 /// (R10) What is not confirmed ends with the deadline at the latest.
 #[test]
 fn belief_in_doubt_goes_on_until_its_deadline_and_no_longer() {
     let mut fixture = HolderFixture::leading();
-    let deadline = fixture.holder.belief().unwrap().deadline;
+    let deadline = fixture.deadline();
     fixture.network = Network::Down;
-    let event = older(&fixture, |lease| {
-        lease.record.holder = Some(identity("other"));
-    });
+    let event = older(&fixture, |lease| lease.record.holder = None);
     fixture.event(event);
-    fixture.pass(seconds(9.999));
-    assert!(fixture.holder.believes(fixture.now));
-    fixture.pass(seconds(0.001));
+    fixture.pass(9.999);
+    assert!(fixture.believes());
+    fixture.pass(0.001);
     assert_eq!(fixture.now, deadline);
-    assert!(!fixture.holder.believes(fixture.now));
-    assert_eq!(fixture.work_events, [lost(Loss::DeadlinePassed)]);
+    fixture.lost(Loss::DeadlinePassed);
 }
 
 /// (R10) A deletion that is older than the revision known is no news; a newer one is, and nothing before it counts.
@@ -91,93 +74,86 @@ fn belief_in_doubt_goes_on_until_its_deadline_and_no_longer() {
 fn a_deletion_counts_by_its_version() {
     let mut fixture = HolderFixture::leading();
     fixture.event(LeaseEvent::Deleted(ResourceVersion(3)));
-    assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
+    fixture.leads_on();
     fixture.prefer(None);
-    let held = fixture.store.lease.clone().unwrap();
+    let held = fixture.present();
     let deleted = fixture.store.delete();
     fixture.event(LeaseEvent::Deleted(deleted));
-    assert_eq!(fixture.work_events, [lost(Loss::Deleted)]);
+    fixture.lost(Loss::Deleted);
     fixture.work_stops();
-    fixture.event(LeaseEvent::Seen(held, NewsSource::Watch));
+    fixture.event(held);
     assert_eq!(fixture.holder.known(), None, "it was there before");
+}
+
+#[test]
+fn an_old_list_without_the_lease_calls_for_a_read_and_a_new_one_ends_the_term() {
+    let mut fixture = HolderFixture::leading();
+    let version = ResourceVersion(fixture.store.version);
+    fixture.event(LeaseEvent::Absent(version));
+    assert_eq!(fixture.reads, 1);
+    fixture.leads_on();
+    let deleted = fixture.store.delete();
+    let mut silent = HolderFixture {
+        network: Network::Silent,
+        ..HolderFixture::leading()
+    };
+    silent.event(LeaseEvent::Absent(deleted));
+    silent.lost(Loss::Deleted);
+    fixture.event(LeaseEvent::Absent(ResourceVersion(deleted.0 - 1)));
+    fixture.lost(Loss::Deleted);
 }
 
 /// (R10) A read that fails is repeated, after a pause.
 #[test]
 fn a_read_that_fails_is_repeated_after_a_pause() {
-    let mut fixture = HolderFixture::leading();
-    fixture.holder.request_read();
-    assert!(reads(&mut fixture));
-    fixture
-        .holder
-        .handle_read(Moment::same(fixture.now), Err(ReadFailed));
-    let decision = step(&mut fixture);
+    let mut fixture = reading();
+    fixture.note_read(Err(ReadFailed));
+    let decision = fixture.step();
     let pause = fixture.now.after(seconds(0.25));
     assert_eq!((decision.effects, decision.wake_at), (vec![], Some(pause)));
     fixture.now = pause;
     assert!(reads(&mut fixture));
 }
 
-/// (R10) An absence that may be older than what was seen since is looked into again.
+/// (R10) What an event overtook proves nothing; an absence that may be older than it is looked into again.
 #[test]
-fn an_absence_that_news_overtook_is_read_again() {
-    let mut fixture = HolderFixture::leading();
-    fixture.holder.request_read();
-    assert!(reads(&mut fixture));
-    fixture.prefer(None);
-    let seen = fixture.store.lease.clone().unwrap();
-    fixture.holder.handle_event(
-        Moment::same(fixture.now),
-        LeaseEvent::Seen(seen, NewsSource::Watch),
-    );
-    fixture
-        .holder
-        .handle_read(Moment::same(fixture.now), Ok(None));
-    assert!(fixture.holder.believes(fixture.now));
-    assert!(reads(&mut fixture));
+fn a_read_that_an_event_overtook_proves_nothing() {
+    for absent in [false, true] {
+        let mut fixture = reading();
+        let stale = fixture.store.lease.clone().filter(|_| !absent);
+        fixture.prefer(None);
+        let event = fixture.present();
+        fixture.note_event(event);
+        fixture.note_read(Ok(stale));
+        fixture.leads_on();
+        assert_eq!(reads(&mut fixture), absent);
+    }
 }
 
 /// One request is under way at a time, and a read is not repeated before its reply.
 #[test]
 fn nothing_else_is_sent_while_a_read_is_under_way() {
-    let mut fixture = HolderFixture::leading();
+    let mut fixture = reading();
     fixture.holder.request_read();
-    assert!(reads(&mut fixture));
-    fixture.holder.request_read();
-    fixture.now = fixture.now.after(seconds(4.0));
-    let decision = step(&mut fixture);
+    fixture.stand_still(4.0);
+    let decision = fixture.step();
     assert_eq!(decision.effects, [], "the renewal is due since 0.7 s");
-    assert_eq!(
-        decision.wake_at,
-        Some(fixture.holder.belief().unwrap().deadline)
-    );
+    assert_eq!(decision.wake_at, Some(fixture.deadline()));
 }
 
 /// (R10) "There is no such Lease" is authoritative, unless something newer was seen since the write was sent.
 #[test]
 fn a_write_to_a_missing_lease_ends_the_term_at_once() {
-    let mut fixture = HolderFixture::leading();
-    fixture.network = Network::Silent;
-    fixture.pass(seconds(4.0));
-    fixture
-        .holder
-        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Gone);
-    fixture.run();
-    assert_eq!(fixture.work_events, [lost(Loss::Deleted)]);
+    let mut fixture = HolderFixture::renewing();
+    fixture.outcome(LeaseOutcome::Gone);
+    fixture.lost(Loss::Deleted);
 
-    let mut fixture = HolderFixture::leading();
-    fixture.network = Network::Silent;
-    fixture.pass(seconds(4.0));
+    let mut fixture = HolderFixture::renewing();
     fixture.prefer(None);
     fixture.watch();
-    fixture
-        .holder
-        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Gone);
-    assert!(
-        fixture.holder.believes(fixture.now),
-        "which came first is open"
-    );
-    assert!(reads(&mut fixture));
+    fixture.note_outcome(LeaseOutcome::Gone);
+    fixture.leads_on();
+    assert!(reads(&mut fixture), "which came first is open");
 }
 
 /// (R4, R10) After a restore the process goes by what the store holds now, and can be elected again.
@@ -185,39 +161,34 @@ fn a_write_to_a_missing_lease_ends_the_term_at_once() {
 fn a_process_that_saw_a_restore_accepts_the_next_grant() {
     let mut fixture = HolderFixture::leading();
     let old = fixture.store.lease.clone().unwrap();
-    fixture.pass(seconds(20.0));
+    fixture.pass(20.0);
     fixture.store = LeaseRegister {
         version: old.version.0,
         lease: Some(old),
         ..fixture.store
     };
     fixture.sent.clear();
-    fixture.holder.request_read();
-    fixture.run();
-    assert_eq!(fixture.work_events, [lost(Loss::StoreRestored)]);
+    fixture.read();
+    fixture.lost(Loss::StoreRestored);
     fixture.work_stops();
-    assert_eq!(
-        fixture.work_events[1..],
-        [WorkEvent::Ended(Ending::Lost(Loss::StoreRestored))]
-    );
+    fixture.ended(Ending::Lost(Loss::StoreRestored));
     fixture.grant("me");
     fixture.watch();
     assert_eq!(fixture.sent, [WriteKind::Accept]);
-    assert!(fixture.holder.believes(fixture.now));
+    assert!(fixture.believes());
 }
 
-/// (R4) The reply to a write that shows the very version it replaced cannot come from the store that was written.
+/// (R4) The reply to a write that shows the very version it replaced, or an older one, cannot come from the store that
+/// was written.
 #[test]
 fn a_reply_of_the_version_replaced_means_a_restored_store() {
-    let mut fixture = HolderFixture::leading();
-    fixture.network = Network::Silent;
-    fixture.pass(seconds(4.0));
-    let reply = fixture.store.lease.clone().unwrap();
-    fixture
-        .holder
-        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Done(reply));
-    fixture.run();
-    assert_eq!(fixture.work_events, [lost(Loss::StoreRestored)]);
+    for version in [None, Some(3)] {
+        let mut fixture = HolderFixture::renewing();
+        let mut reply = fixture.store.lease.clone().unwrap();
+        reply.version = version.map_or(reply.version, ResourceVersion);
+        fixture.outcome(LeaseOutcome::Done(reply));
+        fixture.lost(Loss::StoreRestored);
+    }
 }
 
 /// (R10) A Lease that a quorum read did not find, and then finds as it was, is known again.
@@ -229,42 +200,37 @@ fn a_lease_that_is_back_after_its_absence_is_known_again() {
     for reply in [None, lease.clone()] {
         fixture.holder.request_read();
         assert!(reads(&mut fixture));
-        fixture
-            .holder
-            .handle_read(Moment::same(fixture.now), Ok(reply));
+        fixture.note_read(Ok(reply));
     }
     assert_eq!(fixture.holder.known(), lease.as_ref());
 }
 
-/// (R10) Another uid or a lower term under one's own name are not the own term, whatever else the record says.
+/// (R8, R10) Another uid, another term or a renewal that this process did not write are not the own term, whatever else
+/// the record says; by an event, or by a quorum read.
 #[test]
 fn another_object_or_another_term_under_this_name_ends_the_belief() {
-    let mut fixture = HolderFixture::leading();
-    let record = fixture.record().clone();
-    fixture.store.create(record);
-    fixture.watch();
-    assert_eq!(fixture.work_events, [lost(Loss::Deleted)]);
-
-    let mut fixture = HolderFixture::leading();
-    fixture.store.edit(|record| LeaseRecord {
-        term: Term(0),
-        ..record.clone()
-    });
-    fixture.watch();
-    assert_eq!(fixture.work_events, [lost(Loss::NewTerm)]);
-
-    let mut fixture = HolderFixture::leading();
-    fixture.grant("other");
-    let other = fixture.store.lease.clone();
-    fixture.holder.request_read();
-    assert!(reads(&mut fixture));
-    fixture
-        .holder
-        .handle_read(Moment::same(fixture.now), Ok(other));
-    fixture.run();
-    assert_eq!(
-        fixture.work_events,
-        [lost(taken("other"))],
-        "by a quorum read"
-    );
+    type Change = fn(&mut HolderFixture);
+    let changes: [(Loss, Change); 4] = [
+        (Loss::Deleted, |it| {
+            let record = it.record().clone();
+            it.store.create(record);
+        }),
+        (Loss::NewTerm, |it| it.edit(|record| record.term = Term(0))),
+        (Loss::NameShared, |it| {
+            it.edit(|record| record.renew_time = Timestamp::from_micros(1));
+        }),
+        (taken("other"), |it| it.grant("other")),
+    ];
+    for (loss, change) in changes {
+        for read in [false, true] {
+            let mut fixture = HolderFixture::leading();
+            change(&mut fixture);
+            if read {
+                fixture.read();
+            } else {
+                fixture.watch();
+            }
+            fixture.lost(loss.clone());
+        }
+    }
 }

@@ -28,55 +28,68 @@ fn absent(mode: HolderMode, timing: CandidateTiming) -> HolderFixture {
     fixture
 }
 
-fn told_to_wait(fixture: &HolderFixture) -> Option<(String, Option<f64>)> {
+fn reported_wait(fixture: &HolderFixture) -> Option<(String, Option<f64>)> {
     let Wait { reason, until } = fixture.holder.waiting(fixture.moment())?;
     let at_most = until.map(|until| until.since(fixture.now).as_secs_f64());
     Some((reason.to_string(), at_most))
 }
 
+/// (R18) As long as the longest lease, and in auto mode the fallback once: from when the record is free, and not from the
+/// absence before it too. The watch brings what was created, a moment after the Lease was seen missing.
 #[test]
 fn a_missing_lease_is_created_unheld_and_taken_when_no_holder_can_be_left() {
-    let mut fixture = HolderFixture::of(plain());
-    fixture.store.delete();
-    fixture.watch();
-    let record = fixture.record();
-    assert_eq!(record, &LeaseRecord::born(None));
-    assert_eq!(record.occupancy(), Occupancy::Unproven);
-    // Its watch brings what it created, a moment after the Lease was seen missing for the first time.
-    fixture.watch();
-    fixture.pass(seconds(14.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    for (mode, after) in [(auto(), 20.0), (plain(), 15.0)] {
+        let mut fixture = absent(mode, CandidateTiming::default());
+        let record = fixture.record();
+        assert_eq!(record, &LeaseRecord::born(None));
+        assert_eq!(record.occupancy(), Occupancy::Unproven);
+        fixture.watch();
+        fixture.acquires_after(after);
+    }
 }
 
-#[test]
-fn a_long_absence_that_the_watch_proves_needs_no_further_wait() {
+/// A process that has seen for some seconds that the name is absent, and cannot create the Lease.
+fn absent_for(seconds: f64) -> HolderFixture {
     let mut fixture = HolderFixture::of(plain());
     fixture.store.delete();
     fixture.network = Network::Down;
     fixture.watch();
-    fixture.pass(seconds(15.0));
+    fixture.pass(seconds);
+    fixture
+}
+
+#[test]
+fn a_long_absence_that_the_watch_proves_needs_no_further_wait() {
+    let mut fixture = absent_for(15.0);
     fixture.network = Network::Up;
-    fixture.pass(seconds(2.0));
+    fixture.pass(2.0);
     fixture.watch();
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
 }
 
+/// (R6) What was deleted was not seen, so it may have been held since the name was last known to be absent.
+#[test]
+fn the_deletion_of_what_was_never_seen_starts_the_proof_of_absence_anew() {
+    let mut fixture = absent_for(10.0);
+    let version = fixture.store.delete();
+    fixture.event(LeaseEvent::Deleted(version));
+    fixture.pass(10.0);
+    fixture.network = Network::Up;
+    fixture.pass(2.0);
+    fixture.watch();
+    assert!(fixture.store.lease.is_some());
+    fixture.is_idle();
+}
+
 #[test]
 fn a_creation_that_the_watch_does_not_bring_is_looked_for() {
-    let mut fixture = HolderFixture::of(plain());
-    fixture.store.delete();
-    fixture.watch();
-    fixture.pass(seconds(1.9));
+    let mut fixture = absent(plain(), CandidateTiming::default());
+    fixture.pass(1.9);
     assert!(fixture.holder.known().is_none());
-    fixture.pass(seconds(0.1));
+    fixture.pass(0.1);
     assert!(fixture.holder.known().is_some());
     // Found by a read, it is a record of unknown past.
-    fixture.pass(seconds(14.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    fixture.acquires_after(15.0);
 }
 
 #[test]
@@ -94,104 +107,64 @@ fn a_creation_that_was_deleted_before_the_watch_brought_it_is_made_again() {
     assert_eq!(holder.step(at(2.0), wall).effects, [born()]);
 }
 
+/// With its own strategy; where that is another elector's, or an operator wants it not to lead, not at all.
 #[test]
-fn an_auto_candidate_creates_a_missing_lease_at_once_with_its_own_strategy() {
-    let strategy = Some(StrategyName::oldest_emulation_version());
-    let mut fixture = HolderFixture::of(HolderMode::Auto {
+fn a_candidate_that_may_acquire_creates_a_missing_lease_and_no_other_does() {
+    let wishes = |strategy: &str| HolderMode::Auto {
         fallback: seconds(5.0),
         acquisition: Acquisition {
-            strategy: strategy.clone(),
-            ..Acquisition::plain()
-        },
-    });
-    fixture.store.delete();
-    fixture.watch();
-    assert_eq!(fixture.record(), &LeaseRecord::born(strategy));
-}
-
-#[test]
-fn a_candidate_that_may_not_acquire_creates_nothing() {
-    let foreign = HolderMode::Auto {
-        fallback: seconds(5.0),
-        acquisition: Acquisition {
-            strategy: Some(StrategyName::parse("example.com/lottery").unwrap()),
+            strategy: StrategyName::parse(strategy).ok(),
             ..Acquisition::plain()
         },
     };
-    for (mode, stands_down) in [
-        (HolderMode::Elected, false),
-        (foreign, false),
-        (auto(), true),
+    let ours = StrategyName::OLDEST_EMULATION_VERSION;
+    for (mode, stands_down, creates) in [
+        (wishes(ours), false, true),
+        (wishes("example.com/lottery"), false, false),
+        (HolderMode::Elected, false, false),
+        (auto(), true, false),
     ] {
         let mut fixture = HolderFixture::of(mode);
         fixture.holder.handle_stand_down(stands_down);
         fixture.store.delete();
         fixture.watch();
-        fixture.pass(seconds(60.0));
-        assert!(fixture.store.lease.is_none());
-    }
-}
-
-/// (R18) The fallback counts once: from when the record is free, and not from the absence before it too.
-#[test]
-fn a_first_start_takes_the_longest_lease_and_the_fallback_once() {
-    for (mode, after) in [(auto(), 20.0), (plain(), 15.0)] {
-        let mut fixture = HolderFixture::of(mode);
-        fixture.store.delete();
-        fixture.watch();
-        fixture.watch();
-        fixture.pass(seconds(after - 0.1));
-        assert!(fixture.sent.is_empty());
-        fixture.pass(seconds(0.1));
-        assert_eq!(fixture.sent, [WriteKind::Acquire]);
+        let created = fixture.store.lease.clone().map(|lease| lease.record);
+        let born = LeaseRecord::born(StrategyName::parse(ours).ok());
+        assert_eq!(created, creates.then_some(born));
+        fixture.pass(60.0);
+        assert_eq!(fixture.store.lease.is_some(), creates);
     }
 }
 
 /// (R6 c) 9 s of absence and 6 s of a record that appeared without a holder.
 #[test]
 fn absence_and_the_time_without_a_holder_after_it_add_up() {
-    let appears = |source| {
-        let mut fixture = HolderFixture::of(plain());
-        fixture.store.delete();
-        fixture.network = Network::Down;
-        fixture.watch();
-        fixture.pass(seconds(9.0));
+    type Change = fn(&mut HolderFixture);
+    let cases: [(NewsSource, f64, Change); 4] = [
+        (NewsSource::Watch, 6.0, |_| {}),
+        // Another revision without a holder takes nothing away from it.
+        (NewsSource::Watch, 6.0, |it| {
+            it.edit(|record| record.term = Term(9));
+        }),
+        // A gap between the two parts hides what was there before this record.
+        (NewsSource::List, 15.0, |_| {}),
+        // So does a holder in the second part.
+        (NewsSource::Watch, 15.0, |it| {
+            it.grant("other");
+            it.watch();
+            it.edit(|record| *record = LeaseRecord::born(None));
+        }),
+    ];
+    for (source, after, change) in cases {
+        let mut fixture = absent_for(9.0);
         fixture.store.create(LeaseRecord::born(None));
         fixture.network = Network::Up;
         let lease = fixture.store.lease.clone().unwrap();
         fixture.event(LeaseEvent::Seen(lease, source));
-        fixture
-    };
-    let mut fixture = appears(NewsSource::Watch);
-    fixture.pass(seconds(3.0));
-    // Another revision without a holder takes nothing away from it.
-    fixture.store.edit(|record| LeaseRecord {
-        term: Term(9),
-        ..record.clone()
-    });
-    fixture.watch();
-    fixture.pass(seconds(2.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-
-    // A gap between the two parts hides what was there before this record.
-    let mut fixture = appears(NewsSource::List);
-    fixture.pass(seconds(14.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-
-    // So does a holder in the second part.
-    let mut fixture = appears(NewsSource::Watch);
-    fixture.grant("other");
-    fixture.watch();
-    fixture.store.edit(|_| LeaseRecord::born(None));
-    fixture.watch();
-    fixture.pass(seconds(14.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+        change(&mut fixture);
+        fixture.watch();
+        fixture.acquires_after(after);
+    }
 }
 
 #[test]
@@ -201,51 +174,44 @@ fn posts_come_a_second_apart_however_often_the_lease_is_deleted() {
     for _ in 0..100 {
         fixture.store.delete();
         fixture.watch();
-        fixture.pass(seconds(0.1));
+        fixture.pass(0.1);
         created += u32::from(fixture.store.lease.is_some());
         fixture.watch();
     }
     assert_eq!(created, 1 + 10);
 }
 
-/// (R18) Each part of W_max alone: what the process was told, its own W, and a duration seen of the lease.
+/// (R18) Each part of W_max alone: what the process was configured with, its own W, and a duration seen of the lease.
 #[test]
 fn every_part_of_the_longest_lease_alone_decides() {
-    let told = |seconds_told| {
+    let configured = |longest| {
         HolderMode::Plain(Acquisition {
-            max_lease_duration: seconds(seconds_told),
+            max_lease_duration: seconds(longest),
             ..Acquisition::plain()
         })
     };
     let own = CandidateTiming::of(seconds(40.0), seconds(20.0));
-    for (mode, timing, seen, longest) in [
-        (told(40.0), CandidateTiming::default(), None, 40.0),
-        (told(1.0), CandidateTiming::default(), None, 15.0),
-        (told(1.0), own, None, 40.0),
-        (plain(), CandidateTiming::default(), Some(40), 40.0),
+    for (mode, timing, longest) in [
+        (configured(40.0), CandidateTiming::default(), 40.0),
+        (configured(1.0), CandidateTiming::default(), 15.0),
+        (configured(1.0), own, 40.0),
     ] {
         let mut fixture = absent(mode, timing);
         fixture.watch();
-        if seen.is_some() {
-            // A holder of long ago, whose Lease is gone: the proof begins with the absence after it.
-            fixture.store.edit(|record| LeaseRecord {
-                holder: Some(identity("other")),
-                duration_seconds: seen,
-                ..record.clone()
-            });
-            fixture.watch();
-            let version = fixture.store.delete();
-            fixture.event(LeaseEvent::Deleted(version));
-            fixture.pass(seconds(1.0));
-            fixture.watch();
-            fixture.pass(seconds(longest - 1.1));
-        } else {
-            fixture.pass(seconds(longest - 0.1));
-        }
-        assert!(fixture.sent.is_empty(), "{longest}");
-        fixture.pass(seconds(0.1));
-        assert_eq!(fixture.sent, [WriteKind::Acquire]);
+        fixture.acquires_after(longest);
     }
+    // A holder of long ago, whose Lease is gone: the proof begins with the absence after it.
+    let mut fixture = absent(plain(), CandidateTiming::default());
+    fixture.watch();
+    fixture.edit(|record| {
+        (record.holder, record.duration_seconds) = (Some(identity("other")), Some(40));
+    });
+    fixture.watch();
+    let version = fixture.store.delete();
+    fixture.event(LeaseEvent::Deleted(version));
+    fixture.pass(1.0);
+    fixture.watch();
+    fixture.acquires_after(39.0);
 }
 
 /// (R4, R18) A backup was restored while the process waited: the holder may have renewed what the backup lacks.
@@ -256,15 +222,11 @@ fn a_restored_store_starts_the_wait_anew() {
     let backup = fixture.store.clone();
     fixture.prefer(Some("third"));
     fixture.watch();
-    fixture.pass(seconds(4.0));
+    fixture.pass(4.0);
     fixture.store = backup;
-    fixture.holder.request_read();
-    fixture.run();
+    fixture.read();
     assert_eq!(fixture.holder.known(), fixture.store.lease.as_ref());
-    fixture.pass(seconds(4.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    fixture.acquires_after(5.0);
 }
 
 /// (R18) A quarter of a second late is not late, more is, and what comes after a pause for a failure is neither.
@@ -303,16 +265,16 @@ fn a_first_start_says_what_it_waits_for_and_for_how_long() {
     let unproven = "nothing proves yet that no process leads: one whose Lease was deleted or emptied may do so for 15s";
     for (mode, at_most) in [(auto(), 20.0), (plain(), 15.0)] {
         let mut fixture = absent(mode, CandidateTiming::default());
-        let told = Some((unproven.to_owned(), Some(at_most)));
-        assert_eq!(told_to_wait(&fixture), told);
+        let wait = Some((unproven.to_owned(), Some(at_most)));
+        assert_eq!(reported_wait(&fixture), wait);
         fixture.watch();
-        assert_eq!(told_to_wait(&fixture), told, "the same wait");
-        fixture.pass(seconds(at_most - 1.0));
-        let (reason, left) = told_to_wait(&fixture).unwrap();
+        assert_eq!(reported_wait(&fixture), wait, "the same wait");
+        fixture.pass(at_most - 1.0);
+        let (reason, left) = reported_wait(&fixture).unwrap();
         assert_eq!((reason.as_str(), left), (unproven, Some(1.0)));
-        fixture.pass(seconds(1.0));
-        assert!(fixture.holder.believes(fixture.now));
-        assert_eq!(told_to_wait(&fixture), None);
+        fixture.pass(1.0);
+        assert!(fixture.believes());
+        assert_eq!(reported_wait(&fixture), None);
     }
 }
 
@@ -334,14 +296,13 @@ fn every_other_wait_has_a_reason_and_only_one_with_an_end_has_a_bound() {
     fixture.watch();
     let held = WaitReason::Held(identity("other"));
     assert_eq!(reason(&fixture), Some((held, Some(seconds(10.0)))));
-    let at = wall_at(fixture.now);
-    fixture.store.edit(|record| record.released(at));
+    fixture.release();
     fixture.watch();
     let fallback = (WaitReason::Fallback, Some(seconds(5.0)));
     assert_eq!(reason(&fixture), Some(fallback));
     fixture.holder.handle_stand_down(true);
     assert_eq!(reason(&fixture), Some((WaitReason::StandDown, None)));
-    fixture.holder.shut_down(fixture.moment());
+    fixture.shut_down();
     assert_eq!(reason(&fixture), None);
 
     let mut fixture = of(plain());
@@ -351,10 +312,7 @@ fn every_other_wait_has_a_reason_and_only_one_with_an_end_has_a_bound() {
     assert_eq!(reason(&fixture), Some(former));
 
     let mut fixture = of(auto());
-    let foreign = StrategyName::parse("example.com/lottery").unwrap();
-    fixture
-        .store
-        .edit(|record| record.preferring(None, Some(foreign.clone())));
+    fixture.edit(|record| record.strategy = StrategyName::parse("example.com/lottery").ok());
     fixture.watch();
     assert_eq!(reason(&fixture), Some((WaitReason::Elector, None)));
 
@@ -365,7 +323,7 @@ fn every_other_wait_has_a_reason_and_only_one_with_an_end_has_a_bound() {
         if fixture.holder.config.mode.accepts() {
             fixture.grant("me");
         } else {
-            fixture.store.edit(|record| record.released(at));
+            fixture.release();
         }
         fixture.watch();
         assert_eq!((fixture.sent.len(), reason(&fixture)), (1, None));

@@ -1,61 +1,59 @@
 //! Which writes of its own a process knows by their time and their term, and what they prove (R8, R10).
 
 use super::super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
-use super::super::{Effect, LeaseEvent, LeaseOutcome, Loss, WriteKind};
-use super::doubt::step;
-use super::lost;
-use crate::lease::{LeaseRecord, LeaseSnapshot};
-use crate::lease_watch::NewsSource;
+use super::super::{Effect, Ending, LeaseOutcome, Loss, WriteKind};
+use crate::lease::LeaseRecord;
 use crate::names::{ResourceVersion, Term, Token};
-use crate::time::{Instant, Moment};
 
-/// (R10) A 409 to a write that was applied: the read shows it, and belief counts from when it was sent.
+/// (R8, R10) Belief counts from the send of an accept or a renewal that was applied, however that comes to be known: by
+/// a late reply, or by a read after a 409, which alone is no loss. Nothing is retried then.
 #[test]
-fn a_conflict_with_ones_own_applied_write_proves_that_write() {
-    let mut fixture = HolderFixture::leading();
-    fixture.network = Network::Silent;
-    let sent_at = fixture.now.after(seconds(10.0) / 3);
-    fixture.pass(seconds(4.0));
-    assert_eq!(fixture.sent, [WriteKind::Renew]);
-    let write = fixture.kept.take().unwrap();
-    assert!(matches!(fixture.store.put(&write), LeaseOutcome::Done(_)));
-    fixture
-        .holder
-        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Conflict);
-    assert!(
-        fixture.holder.believes(fixture.now),
-        "a 409 alone is no loss"
-    );
-    fixture.network = Network::Up;
-    fixture.run();
-    assert_eq!(
-        fixture.holder.belief().unwrap().deadline,
-        sent_at.after(seconds(10.0))
-    );
-    assert!(fixture.work_events.is_empty());
-    assert_eq!(fixture.sent, [WriteKind::Renew], "nothing is retried");
+fn belief_counts_from_the_send_and_not_from_the_reply() {
+    for conflict in [false, true] {
+        let mut accept = HolderFixture::accepting(Network::Silent);
+        let accept_sent = accept.now;
+        accept.stand_still(4.0);
+        let renewal = HolderFixture::renewing();
+        let renewal_sent = renewal.now.before(seconds(4.0)).after(seconds(10.0) / 3);
+        for (mut fixture, sent_at) in [(accept, accept_sent), (renewal, renewal_sent)] {
+            let outcome = fixture.apply_kept();
+            assert!(matches!(outcome, LeaseOutcome::Done(_)));
+            fixture.network = Network::Up;
+            fixture.note_outcome(match conflict {
+                true => LeaseOutcome::Conflict,
+                false => outcome,
+            });
+            fixture.run();
+            assert_eq!(fixture.deadline(), sent_at.after(seconds(10.0)));
+            assert_eq!(fixture.sent.len(), 1);
+        }
+    }
 }
 
-/// (R8, R10) The same for an accept: the term begins, from the send of that write.
+/// (R8, R10) A retry meets a conflict with the first attempt, which a read shows.
 #[test]
-fn a_conflict_with_ones_own_applied_accept_begins_the_term_from_its_send() {
-    let mut fixture = HolderFixture::new();
-    fixture.network = Network::Silent;
-    fixture.grant("me");
-    fixture.watch();
-    let sent_at = fixture.now;
-    let write = fixture.kept.take().unwrap();
-    let token = Token(write.version);
-    assert!(matches!(fixture.store.put(&write), LeaseOutcome::Done(_)));
-    fixture.now = fixture.now.after(seconds(1.0));
-    fixture
-        .holder
-        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Conflict);
+fn a_write_whose_reply_was_lost_is_found_by_a_read() {
+    let mut fixture = HolderFixture::accepting(Network::RepliesLost);
+    let (sent_at, accepted) = (fixture.now, fixture.record().clone());
+    assert_eq!(fixture.work_events, []);
     fixture.network = Network::Up;
+    fixture.pass(0.25);
+    assert_eq!(fixture.sent, [WriteKind::Accept, WriteKind::Accept]);
+    let start = WorkEvent::Start(Term(1), accepted.token.unwrap());
+    assert_eq!(fixture.work_events, [start]);
+    assert_eq!(fixture.deadline(), sent_at.after(seconds(10.0)));
+
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::RepliesLost;
+    let sent_at = fixture.now.after(seconds(10.0) / 3);
+    fixture.pass(3.4);
+    assert_eq!(fixture.sent, [WriteKind::Renew]);
+    fixture.network = Network::Up;
+    fixture.edit(|_| {});
     fixture.run();
-    assert_eq!(fixture.work_events, [WorkEvent::Start(Term(1), token)]);
-    let deadline = fixture.holder.belief().unwrap().deadline;
-    assert_eq!(deadline, sent_at.after(seconds(10.0)));
+    fixture.watch();
+    assert_eq!(fixture.deadline(), sent_at.after(seconds(10.0)));
+    fixture.leads_on();
 }
 
 /// (R8) The known revision, seen again, settles nothing: an attempt of unknown outcome is still open.
@@ -63,18 +61,15 @@ fn a_conflict_with_ones_own_applied_accept_begins_the_term_from_its_send() {
 fn a_repeated_revision_does_not_make_an_own_write_a_strangers() {
     let mut fixture = HolderFixture::leading();
     fixture.network = Network::RepliesLost;
-    let known = fixture.store.lease.clone().unwrap();
-    fixture.pass(seconds(3.4));
+    let known = fixture.present();
+    fixture.pass(3.4);
     assert_eq!(fixture.sent, [WriteKind::Renew]);
-    fixture.holder.handle_event(
-        Moment::same(fixture.now),
-        LeaseEvent::Seen(known, NewsSource::Watch),
-    );
+    fixture.note_event(known);
     fixture.network = Network::Up;
     fixture.watch();
-    assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
+    fixture.leads_on();
     // The proof is a success like any other: the next renewal waits for its time.
-    fixture.pass(seconds(2.0));
+    fixture.pass(2.0);
     assert_eq!(fixture.sent, [WriteKind::Renew]);
 }
 
@@ -82,78 +77,51 @@ fn a_repeated_revision_does_not_make_an_own_write_a_strangers() {
 #[test]
 fn a_retry_under_a_clock_that_stands_still_writes_another_time() {
     let mut fixture = HolderFixture::leading();
-    fixture.now = fixture.now.after(seconds(4.0));
+    fixture.stand_still(4.0);
     let wall = wall_at(fixture.now);
     let mut times = Vec::new();
     for _ in 0..3 {
-        let decision = fixture.holder.step(Moment::same(fixture.now), wall);
+        let decision = fixture.holder.step(fixture.moment(), wall);
         let [Effect::Write { write, .. }] = &decision.effects[..] else {
             panic!("no renewal in {decision:?}");
         };
         assert!(!times.contains(&write.record.renew_time));
         times.push(write.record.renew_time);
-        fixture
-            .holder
-            .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Unknown);
-        fixture.now = fixture.now.after(seconds(1.0));
+        fixture.note_outcome(LeaseOutcome::Unknown);
+        fixture.stand_still(1.0);
     }
 }
 
-/// (R8) A write that the server refused was not applied: what bears its renewTime is another's.
+/// (R8) A write that the server refused, or that news has overtaken, was not applied: what bears its renewTime is
+/// another's. One that was refused is retried after a pause.
 #[test]
-fn a_refused_write_proves_nothing() {
-    let mut fixture = HolderFixture::leading();
-    fixture.network = Network::Silent;
-    fixture.pass(seconds(4.0));
-    let refused = fixture.kept.take().unwrap();
-    fixture
-        .holder
-        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Refused);
-    let decision = step(&mut fixture);
-    assert_eq!(decision.effects, [], "it is retried after a pause");
-    fixture.store.edit(|record| LeaseRecord {
-        renew_time: refused.record.renew_time,
-        ..record.clone()
-    });
-    fixture.watch();
-    assert_eq!(fixture.work_events, [lost(Loss::NameShared)]);
-}
-
-/// (R8) A write that news has overtaken is not applied any more: what bears its renewTime is another's.
-#[test]
-fn a_write_that_was_overtaken_proves_nothing() {
-    for outcome in [LeaseOutcome::Conflict, LeaseOutcome::Unknown] {
-        let mut fixture = HolderFixture::leading();
-        fixture.network = Network::Silent;
-        fixture.pass(seconds(4.0));
-        let overtaken = fixture.kept.take().unwrap();
-        fixture.prefer(Some("me"));
+fn a_refused_or_overtaken_write_proves_nothing() {
+    use LeaseOutcome::{Conflict, Refused, Unknown};
+    for (overtaken, outcome) in [(false, Refused), (true, Conflict), (true, Unknown)] {
+        let mut fixture = HolderFixture::renewing();
+        let refused = fixture.kept.take().unwrap();
+        if overtaken {
+            fixture.prefer(Some("me"));
+            fixture.watch();
+        }
+        fixture.note_outcome(outcome);
+        if !overtaken {
+            assert_eq!(fixture.step().effects, []);
+        }
+        fixture.edit(|record| record.renew_time = refused.record.renew_time);
         fixture.watch();
-        fixture
-            .holder
-            .handle_outcome(Moment::same(fixture.now), outcome);
-        fixture.store.edit(|record| LeaseRecord {
-            renew_time: overtaken.record.renew_time,
-            ..record.clone()
-        });
-        fixture.watch();
-        assert_eq!(fixture.work_events, [lost(Loss::NameShared)]);
+        fixture.lost(Loss::NameShared);
     }
 }
 
 /// (R4) A reply that comes after newer news brings no older record back.
 #[test]
 fn a_reply_that_was_overtaken_is_not_the_newest_record() {
-    let mut fixture = HolderFixture::leading();
-    fixture.network = Network::Silent;
-    fixture.pass(seconds(4.0));
-    let write = fixture.kept.take().unwrap();
-    let reply = fixture.store.put(&write);
+    let mut fixture = HolderFixture::renewing();
+    let reply = fixture.apply_kept();
     fixture.prefer(Some("me"));
     fixture.watch();
-    fixture
-        .holder
-        .handle_outcome(Moment::same(fixture.now), reply);
+    fixture.note_outcome(reply);
     assert_eq!(fixture.holder.known(), fixture.store.lease.as_ref());
 }
 
@@ -161,60 +129,54 @@ fn a_reply_that_was_overtaken_is_not_the_newest_record() {
 #[test]
 fn conflicts_without_a_newer_revision_are_retried_after_a_pause() {
     let mut fixture = HolderFixture::leading();
-    fixture.now = fixture.now.after(seconds(4.0));
-    for pause in [0.5, 1.0].map(seconds) {
-        assert!(matches!(
-            &step(&mut fixture).effects[..],
-            [Effect::Write { .. }]
-        ));
-        fixture
-            .holder
-            .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Conflict);
-        assert_eq!(step(&mut fixture).effects, [Effect::Read]);
-        let reply = fixture.store.lease.clone();
-        fixture
-            .holder
-            .handle_read(Moment::same(fixture.now), Ok(reply));
-        let decision = step(&mut fixture);
-        assert_eq!(decision.effects, []);
-        fixture.now = fixture.now.after(pause);
-        assert_eq!(decision.wake_at, Some(fixture.now));
+    fixture.stand_still(4.0);
+    for pause in [0.5, 1.0] {
+        assert!(matches!(fixture.step().effects[..], [Effect::Write { .. }]));
+        fixture.note_outcome(LeaseOutcome::Conflict);
+        assert_eq!(fixture.step().effects, [Effect::Read]);
+        fixture.note_read(Ok(fixture.store.lease.clone()));
+        let decision = fixture.step();
+        fixture.stand_still(pause);
+        assert_eq!(
+            (decision.effects, decision.wake_at),
+            (vec![], Some(fixture.now))
+        );
     }
 }
 
-/// (R9, R10) A proof at the deadline comes too late, by whichever input.
+/// (R9, R10) A proof at the deadline comes too late, by whichever input, and nothing is sent after it.
 #[test]
 fn nothing_revives_a_belief_whose_deadline_has_passed() {
-    let proofs: [fn(&mut HolderFixture, Instant, LeaseSnapshot); 2] = [
-        |fixture, deadline, applied| {
-            fixture.holder.handle_event(
-                Moment::same(deadline),
-                LeaseEvent::Seen(applied, NewsSource::Watch),
-            );
+    let proofs: [fn(&mut HolderFixture, LeaseOutcome); 3] = [
+        |fixture, _| {
+            fixture.now = fixture.deadline();
+            let applied = fixture.present();
+            fixture.note_event(applied);
         },
-        |fixture, deadline, applied| {
-            fixture
-                .holder
-                .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Unknown);
-            fixture
-                .holder
-                .handle_read(Moment::same(deadline), Ok(Some(applied)));
+        |fixture, _| {
+            fixture.note_outcome(LeaseOutcome::Unknown);
+            fixture.now = fixture.deadline();
+            fixture.note_read(Ok(fixture.store.lease.clone()));
+        },
+        |fixture, applied| {
+            fixture.now = fixture.deadline();
+            fixture.note_outcome(applied);
         },
     ];
-    for (index, proof) in proofs.into_iter().enumerate() {
-        let mut fixture = HolderFixture::leading();
-        fixture.network = Network::Silent;
-        let deadline = fixture.holder.belief().unwrap().deadline;
-        fixture.pass(seconds(9.0));
-        let write = fixture.kept.take().unwrap();
-        let LeaseOutcome::Done(applied) = fixture.store.put(&write) else {
-            panic!("the renewal is not applied");
-        };
-        proof(&mut fixture, deadline, applied);
-        fixture.now = deadline;
-        assert!(!fixture.holder.believes(fixture.now), "{index}");
+    for proof in proofs {
+        let mut fixture = HolderFixture::renewing();
+        fixture.pass(5.0);
+        let applied = fixture.apply_kept();
+        assert!(matches!(applied, LeaseOutcome::Done(_)));
+        proof(&mut fixture, applied);
+        assert!(!fixture.believes());
+        fixture.network = Network::Up;
         fixture.run();
-        assert_eq!(fixture.work_events, [lost(Loss::DeadlinePassed)], "{index}");
+        fixture.lost(Loss::DeadlinePassed);
+        fixture.work_stops();
+        fixture.ended(Ending::Lost(Loss::DeadlinePassed));
+        fixture.pass(60.0);
+        assert_eq!(fixture.sent, [WriteKind::Renew]);
     }
 }
 
@@ -222,19 +184,13 @@ fn nothing_revives_a_belief_whose_deadline_has_passed() {
 #[test]
 fn an_accept_that_is_found_too_late_begins_no_term() {
     for late in [10.0, 30.0] {
-        let mut fixture = HolderFixture::new();
-        fixture.network = Network::Silent;
-        fixture.grant("me");
-        fixture.watch();
-        let write = fixture.kept.take().unwrap();
-        let outcome = fixture.store.put(&write);
-        fixture.now = fixture.now.after(seconds(late));
-        fixture
-            .holder
-            .handle_outcome(Moment::same(fixture.now), outcome);
+        let mut fixture = HolderFixture::accepting(Network::Silent);
+        let outcome = fixture.apply_kept();
+        fixture.stand_still(late);
+        fixture.note_outcome(outcome);
         fixture.network = Network::Up;
         fixture.run();
-        assert!(fixture.work_events.is_empty() && !fixture.holder.believes(fixture.now));
+        assert!(fixture.work_events.is_empty() && !fixture.believes());
         assert_eq!(fixture.sent, [WriteKind::Accept], "nothing is renewed");
     }
 }
@@ -250,28 +206,17 @@ fn a_record_with_the_accepts_time_and_another_token_begins_no_term() {
         |record| record.holder = Some(identity("other")),
     ];
     for (index, other) in others.into_iter().enumerate() {
-        let mut fixture = HolderFixture::new();
-        fixture.network = Network::Silent;
-        fixture.grant("me");
-        fixture.watch();
+        let mut fixture = HolderFixture::accepting(Network::Silent);
         let write = fixture.kept.take().unwrap();
-        fixture.store.edit(|_| {
-            let mut record = write.record.clone();
-            other(&mut record);
-            record
+        fixture.edit(|record| {
+            *record = write.record;
+            other(record);
         });
-        let seen = fixture.store.lease.clone().unwrap();
-        fixture.holder.handle_event(
-            Moment::same(fixture.now),
-            LeaseEvent::Seen(seen, NewsSource::Watch),
-        );
-        assert!(
-            !step(&mut fixture)
-                .effects
-                .iter()
-                .any(|effect| matches!(effect, Effect::Start { .. })),
-            "{index}"
-        );
+        let seen = fixture.present();
+        fixture.note_event(seen);
+        let effects = fixture.step().effects;
+        let starts = |effect: &Effect| matches!(effect, Effect::Start { .. });
+        assert!(!effects.iter().any(starts), "{index}");
         assert_eq!(fixture.holder.belief(), None, "{index}");
     }
 }

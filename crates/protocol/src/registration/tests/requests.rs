@@ -1,11 +1,7 @@
 //! Reads and retries after a request, or neither, by its outcome (R15).
 
 use super::super::*;
-use super::{NOW, at, object, registered};
-
-fn effect(registration: &mut Registration) -> Option<RegistrationEffect> {
-    registration.step(NOW, at(20)).effect
-}
+use super::{NOW, READ, at, create, object, registered};
 
 /// The first thing that is done after the pause that the registration asks for.
 fn after_a_pause(registration: &mut Registration) -> Option<RegistrationEffect> {
@@ -17,9 +13,9 @@ fn after_a_pause(registration: &mut Registration) -> Option<RegistrationEffect> 
 /// A registration that has just sent its ack of a ping.
 fn acking() -> Registration {
     let mut registration = registered();
-    registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
+    registration.watch(2, Some(11), Some(10));
     assert!(matches!(
-        effect(&mut registration),
+        registration.effect(),
         Some(RegistrationEffect::Replace { .. })
     ));
     registration
@@ -28,7 +24,7 @@ fn acking() -> Registration {
 fn reading() -> Registration {
     let mut registration = registered();
     registration.request_read();
-    assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
+    assert_eq!(registration.effect(), READ);
     registration
 }
 
@@ -37,22 +33,19 @@ fn a_list_without_the_object_calls_for_a_read_and_is_not_believed() {
     let mut registration = registered();
     registration.handle_event(CandidateEvent::Absent);
     assert!(registration.is_registered());
-    assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
+    assert_eq!(registration.effect(), READ);
     registration.handle_read(NOW, Ok(None));
-    assert_eq!(
-        effect(&mut registration),
-        Some(RegistrationEffect::Create { renew: at(20) })
-    );
+    assert_eq!(registration.effect(), create(20));
 }
 
 #[test]
 fn a_deletion_counts_by_its_version() {
     let mut registration = registered();
-    registration.handle_event(CandidateEvent::Seen(object(5, None, Some(10))));
+    registration.watch(5, None, Some(10));
     registration.handle_event(CandidateEvent::Deleted(ResourceVersion(4)));
     assert!(registration.is_registered(), "of long ago");
     registration.handle_event(CandidateEvent::Deleted(ResourceVersion(7)));
-    registration.handle_event(CandidateEvent::Seen(object(6, None, Some(10))));
+    registration.watch(6, None, Some(10));
     assert_eq!(registration.seen(), None, "it was there before");
 }
 
@@ -60,77 +53,56 @@ fn a_deletion_counts_by_its_version() {
 fn a_read_that_a_deletion_overtook_is_not_believed() {
     let mut registration = reading();
     registration.handle_event(CandidateEvent::Deleted(ResourceVersion(2)));
-    registration.handle_read(NOW, Ok(Some(object(1, None, Some(10)))));
+    registration.read(1, None, Some(10));
     assert_eq!(registration.seen(), None);
 }
 
 #[test]
 fn a_read_of_something_older_means_a_restored_store() {
     let mut registration = registered();
-    registration.handle_event(CandidateEvent::Seen(object(5, None, Some(10))));
+    registration.watch(5, None, Some(10));
     registration.request_read();
-    assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
-    registration.handle_read(NOW, Ok(Some(object(3, None, Some(10)))));
+    assert_eq!(registration.effect(), READ);
+    registration.read(3, None, Some(10));
     assert_eq!(registration.seen(), Some(ResourceVersion(3)));
 }
 
+/// At once after a first conflict, and where the object is gone; after a pause otherwise.
 #[test]
-fn a_read_that_fails_is_repeated_after_a_pause() {
+fn a_request_that_fails_is_followed_by_a_read_or_a_creation() {
     let mut registration = reading();
     registration.handle_read(NOW, Err(ReadFailed));
-    assert_eq!(
-        after_a_pause(&mut registration),
-        Some(RegistrationEffect::Read)
-    );
-}
+    assert_eq!(after_a_pause(&mut registration), READ);
 
-#[test]
-fn a_write_of_unknown_outcome_is_read_after_a_pause() {
     let mut registration = acking();
-    registration.handle_outcome(NOW, RegistrationOutcome::Unknown);
-    assert_eq!(
-        after_a_pause(&mut registration),
-        Some(RegistrationEffect::Read)
-    );
-}
+    registration.outcome(RegistrationOutcome::Unknown);
+    assert_eq!(after_a_pause(&mut registration), READ);
 
-#[test]
-fn a_conflict_is_read_at_once_and_the_next_one_after_a_pause() {
     let mut registration = acking();
-    registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
-    assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
-    registration.handle_read(NOW, Ok(Some(object(3, Some(11), Some(10)))));
-    assert!(effect(&mut registration).is_some(), "the ack");
-    registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
-    assert_eq!(
-        after_a_pause(&mut registration),
-        Some(RegistrationEffect::Read)
-    );
-}
+    registration.outcome(RegistrationOutcome::Gone);
+    assert_eq!(registration.effect(), create(20));
 
-#[test]
-fn an_object_that_is_gone_is_created_anew() {
     let mut registration = acking();
-    registration.handle_outcome(NOW, RegistrationOutcome::Gone);
-    assert_eq!(
-        effect(&mut registration),
-        Some(RegistrationEffect::Create { renew: at(20) })
-    );
+    registration.outcome(RegistrationOutcome::Conflict);
+    assert_eq!(registration.effect(), READ);
+    registration.read(3, Some(11), Some(10));
+    assert!(registration.effect().is_some(), "the ack");
+    registration.outcome(RegistrationOutcome::Conflict);
+    assert_eq!(after_a_pause(&mut registration), READ);
 }
 
 #[test]
 fn a_success_forgets_the_pauses_before_it() {
     let mut registration = acking();
     for _ in 0..3 {
-        registration.handle_outcome(NOW, RegistrationOutcome::Refused);
+        registration.outcome(RegistrationOutcome::Refused);
         let pause = registration.step(NOW, at(20)).wake_at.unwrap();
         assert!(registration.step(pause, at(20)).effect.is_some());
     }
-    let reply = object(3, Some(11), Some(20));
-    registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
-    registration.handle_event(CandidateEvent::Seen(object(4, Some(30), Some(20))));
-    assert!(effect(&mut registration).is_some());
-    registration.handle_outcome(NOW, RegistrationOutcome::Refused);
+    registration.done(3, Some(11), Some(20));
+    registration.watch(4, Some(30), Some(20));
+    assert!(registration.effect().is_some());
+    registration.outcome(RegistrationOutcome::Refused);
     assert_eq!(
         registration.step(NOW, at(20)).wake_at,
         Some(NOW.after(Registration::RETRY_MIN))
@@ -140,11 +112,11 @@ fn a_success_forgets_the_pauses_before_it() {
 #[test]
 fn a_withdrawal_does_not_wait_for_the_pause_of_another_request() {
     let mut registration = acking();
-    registration.handle_outcome(NOW, RegistrationOutcome::Refused);
-    assert_eq!(effect(&mut registration), None);
+    registration.outcome(RegistrationOutcome::Refused);
+    assert_eq!(registration.effect(), None);
     registration.withdraw();
     assert!(matches!(
-        effect(&mut registration),
+        registration.effect(),
         Some(RegistrationEffect::Delete { .. })
     ));
 }
@@ -154,8 +126,8 @@ fn a_withdrawal_does_not_wait_for_the_pause_of_another_request() {
 fn a_withdrawal_that_the_server_refuses_is_over_and_is_not_begun_again() {
     let mut registration = registered();
     registration.withdraw();
-    assert!(effect(&mut registration).is_some());
-    registration.handle_outcome(NOW, RegistrationOutcome::Refused);
+    assert!(registration.effect().is_some());
+    registration.outcome(RegistrationOutcome::Refused);
     assert!(registration.is_withdrawn());
     registration.withdraw();
     assert_eq!(
@@ -179,5 +151,5 @@ fn an_object_of_another_uid_is_written_anew() {
         ping: None,
         renew: at(20),
     };
-    assert_eq!(effect(&mut registration), Some(written));
+    assert_eq!(registration.effect(), Some(written));
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::elector::contenders::Contenders;
-use crate::elector::decision::{Effect, Reason, Vacancy};
-use crate::elector::election::POST_SETTLES;
-use crate::elector::open_lease::OpenLease;
+use crate::elector::decision::{Effect, GrantCause, Reason};
+use crate::elector::free_lease::FreeLease;
 use crate::elector::ping_round::PingPurpose;
+use crate::elector::state::POST_SETTLES;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
 use crate::lease::LeaseRecord;
@@ -20,12 +20,12 @@ use crate::time::Instant;
 
 impl<'a> Step<'a> {
     /// A Lease that does not exist: POST a born record, and ping meanwhile (R2, R6).
-    pub(super) fn create(&mut self, since: Instant, contenders: &Contenders<'a>) -> Reason {
+    pub(super) fn create(&mut self, contenders: &Contenders<'a>) -> Reason {
         if !self.post(&contenders.strategy_name) {
             return Reason::AwaitCreated;
         }
         let purpose = PingPurpose::Election {
-            round: since,
+            round: self.election.watch.absent_since().unwrap_or(self.now),
             previous_holder: None,
             failed: None,
         };
@@ -60,12 +60,12 @@ impl<'a> Step<'a> {
     pub(super) fn unheld(
         &self,
         watched: &'a ObservedLease,
-        vacancy: Vacancy,
+        cause: GrantCause,
         ready_at: Instant,
-    ) -> OpenLease<'a> {
-        OpenLease {
+    ) -> FreeLease<'a> {
+        FreeLease {
             watched,
-            vacancy,
+            cause,
             round: watched.since,
             ready_at,
             previous_holder: self.election.last_holder.as_ref(),
@@ -73,35 +73,35 @@ impl<'a> Step<'a> {
     }
 
     /// A record that is late, expired or unheld: ping, and grant as soon as it may be (R3, R5, R15).
-    pub(super) fn elect(&mut self, open: &OpenLease<'a>, contenders: &Contenders<'a>) -> Reason {
+    pub(super) fn elect(&mut self, free: &FreeLease<'a>, contenders: &Contenders<'a>) -> Reason {
         let purpose = PingPurpose::Election {
-            round: open.round,
-            previous_holder: open.previous_holder,
-            failed: open.failed(),
+            round: free.round,
+            previous_holder: free.previous_holder,
+            failed: free.failed(),
         };
         let round = self.ping_round(&contenders.ranked, &purpose);
         let next = || {
             let elected = round.elected.as_ref();
             elected.map(|elected| elected.candidate.name.clone())
         };
-        if self.now < open.ready_at {
-            self.wake(open.ready_at, open.ready_when());
+        if self.now < free.ready_at {
+            self.wake(free.ready_at, free.ready_when());
             if let Some(elected) = &round.elected {
                 self.wake_when_stale(&elected.candidate.name);
             }
-            let remaining = open.ready_at.since(self.now);
-            return match &open.vacancy {
-                Vacancy::Expired { holder, .. } | Vacancy::NotAccepted { holder, .. } => {
+            let remaining = free.ready_at.since(self.now);
+            return match &free.cause {
+                GrantCause::Expired { holder, .. } | GrantCause::NotAccepted { holder, .. } => {
                     Reason::HolderLate {
                         holder: holder.clone(),
                         next: next(),
                     }
                 }
-                Vacancy::Released | Vacancy::Unheld => Reason::AwaitProof { remaining },
+                GrantCause::Released | GrantCause::Unheld => Reason::AwaitProof { remaining },
             };
         }
         match round.elected {
-            Some(elected) => self.grant(open, &elected, contenders, round.silent),
+            Some(elected) => self.grant(free, &elected, contenders, round.silent),
             None if round.awaited.is_empty() => Reason::NoAck(round.silent),
             None => Reason::AwaitAck(round.awaited),
         }
@@ -123,14 +123,14 @@ impl<'a> Step<'a> {
 
     fn grant(
         &mut self,
-        open: &OpenLease<'a>,
+        free: &FreeLease<'a>,
         elected: &Contender<'a>,
         contenders: &Contenders<'a>,
         silent: Vec<Identity>,
     ) -> Reason {
         let name = &elected.candidate.name;
-        let snapshot = &open.watched.snapshot;
-        let failed_now = open.failed() == Some(name);
+        let snapshot = &free.watched.snapshot;
+        let failed_now = free.failed() == Some(name);
         let failures = self
             .election
             .failures(name)
@@ -153,7 +153,7 @@ impl<'a> Step<'a> {
         Reason::Granted {
             to: name.clone(),
             term,
-            vacancy: open.vacancy.clone(),
+            cause: free.cause.clone(),
             because,
             silent,
         }

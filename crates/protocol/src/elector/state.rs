@@ -59,8 +59,8 @@ pub enum PreferenceField {
     Dropped,
 }
 
-/// More failures change neither the window nor the penalty: from a second, so many doublings exceed a day, the longest
-/// maximum that can be set.
+/// More failures change neither the window nor the penalty: from a second, this number of doublings exceeds a day, the
+/// longest maximum that can be set.
 const FAILURES_MAX: u8 = 18;
 /// The watch's time to bring what a POST created before the POST is tried again.
 pub(super) const POST_SETTLES: Duration = Duration::from_secs(2);

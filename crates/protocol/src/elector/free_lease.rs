@@ -1,15 +1,15 @@
-//! A record that is unheld, late or expired: to be granted, now or soon.
+//! A record that is unheld, late or expired, as a grant looks at it.
 
-use crate::elector::decision::Vacancy;
+use crate::elector::decision::GrantCause;
 use crate::elector::wake::WakeReason;
 use crate::lease_watch::ObservedLease;
 use crate::names::Identity;
 use crate::time::Instant;
 
-/// An unheld, late or expired record.
-pub(super) struct OpenLease<'a> {
+/// A record that is unheld, late or expired: to be granted now or soon.
+pub(super) struct FreeLease<'a> {
     pub(super) watched: &'a ObservedLease,
-    pub(super) vacancy: Vacancy,
+    pub(super) cause: GrantCause,
     /// When the round of pings began: late, unheld or expired.
     pub(super) round: Instant,
     /// When the lease may be granted.
@@ -18,23 +18,23 @@ pub(super) struct OpenLease<'a> {
     pub(super) previous_holder: Option<&'a Identity>,
 }
 
-// === impl OpenLease ===
+// === impl FreeLease ===
 
-impl OpenLease<'_> {
+impl FreeLease<'_> {
     /// The electee of a grant that expires without an accept.
     pub(super) fn failed(&self) -> Option<&Identity> {
-        match &self.vacancy {
-            Vacancy::NotAccepted { holder, .. } => Some(holder),
+        match &self.cause {
+            GrantCause::NotAccepted { holder, .. } => Some(holder),
             _ => None,
         }
     }
 
     /// The event that frees the lease for a grant.
     pub(super) fn ready_when(&self) -> WakeReason {
-        match self.vacancy {
-            Vacancy::Expired { .. } => WakeReason::Expiry,
-            Vacancy::NotAccepted { .. } => WakeReason::AcceptWindow,
-            Vacancy::Released | Vacancy::Unheld => WakeReason::ProofOfAbsence,
+        match self.cause {
+            GrantCause::Expired { .. } => WakeReason::Expiry,
+            GrantCause::NotAccepted { .. } => WakeReason::AcceptWindow,
+            GrantCause::Released | GrantCause::Unheld => WakeReason::ProofOfAbsence,
         }
     }
 }
