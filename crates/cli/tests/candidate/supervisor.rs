@@ -13,7 +13,7 @@ use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::{PATIENCE, runs, state};
+use crate::{runs, state};
 
 /// A supervisor and the pipe to it.
 struct SupervisedScript {

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use crate::elector::decision::{Reason, Vacancy};
+use crate::elector::decision::{GrantCause, Reason};
 use crate::names::Identity;
 
 /// Names, as many as fit into a line: a lease may have thousands of candidates.
 struct List<'a>(&'a [Identity]);
 
-// === impl Vacancy ===
+// === impl GrantCause ===
 
-impl fmt::Display for Vacancy {
+impl fmt::Display for GrantCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Released => f.write_str("the lease is released"),
@@ -111,12 +111,12 @@ impl fmt::Display for Reason {
             }
             Self::Granted {
                 to,
-                vacancy,
+                cause,
                 because,
                 silent,
                 ..
             } => {
-                write!(f, "{vacancy}; {to} {because}")?;
+                write!(f, "{cause}; {to} {because}")?;
                 if silent.is_empty() {
                     return Ok(());
                 }
