@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use xtask::paths;
+use elector_cluster::paths;
 
 use crate::rig::account::TestAccount;
 use crate::rig::process::TestProcess;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use elector_api::CandidateApi;
+use elector_cluster::paths;
 use elector_tests::rig::{ClusterMode, Suite, Testbed, definition};
-use xtask::paths;
 
 use self::accounts::Accounts;
 use self::requests::Collection;

@@ -4,12 +4,12 @@ use std::fs;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use elector_cluster::overlays;
+use elector_cluster::paths;
 use elector_tests::rig::{LONGEST_LEASE, Testbed, between};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use xtask::manifests::overlays;
-use xtask::paths;
 
 use super::program::{complaint, end, kubeconfig, start};
 use crate::PROMPTLY;

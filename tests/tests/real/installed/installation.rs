@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use elector_cluster::binaries;
+use elector_cluster::overlays;
 use elector_tests::rig::{
     ClusterMode, ElectorVersion, TestAccount, TestProcess, TestSite, Testbed, eventually,
 };
 use serde_json::Value;
 use tokio::task::spawn_blocking;
-use xtask::binaries;
-use xtask::manifests::overlays;
 
 use crate::installed::pod_template::PodTemplate;
 use crate::{LEASE_DURATION, PROMPTLY};

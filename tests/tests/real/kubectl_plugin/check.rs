@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use elector_cluster::paths;
 use elector_tests::rig::{TestProcess, Testbed, eventually};
 use serde_json::{Value, json};
-use xtask::paths;
 
 use crate::{LEASE_DURATION, PROMPTLY};
 
