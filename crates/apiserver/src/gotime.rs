@@ -213,7 +213,7 @@ impl TimeParser<'_> {
 mod tests {
     use super::*;
 
-    /// What no recorded answer shows.
+    /// Cases that no recorded answer shows.
     #[test]
     fn fractions_of_whole_seconds_are_dropped_and_refusals_are_those_of_go() {
         let time = GoTime::parse("2026-01-02T03:04:05.9Z", TimeLayout::Seconds);

@@ -1,4 +1,4 @@
-//! What an elector costs, and how long leases are without a leader: `cargo xtask bench`.
+//! The costs of an elector, and the times that leases are without a leader: `cargo xtask bench`.
 
 pub mod scale;
 pub mod upstream;

@@ -1,6 +1,6 @@
 //! The command line of the matrix.
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 
 use crate::case::FaultCase;
 use crate::fault_catalogue::FAULTS;
@@ -22,13 +22,13 @@ pub struct MatrixArgs {
     /// Name the cases and do nothing
     #[arg(long)]
     pub list: bool,
-    /// How often each runs
+    /// The number of runs of each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// How many run at once: they wait for most of their time
+    /// The number of cases at once: they wait for most of their time
     #[arg(long, alias = "test-threads", value_name = "N", default_value_t = 48)]
     pub jobs: usize,
-    /// Of the moments at which faults strike
+    /// The seed of the moments at which faults strike
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Write the tables into docs/proofs/faults.md
@@ -39,11 +39,16 @@ pub struct MatrixArgs {
     #[arg(long, hide = true)]
     pub by_hand: bool,
     /// Given by a run of all tests: those that need a cluster are to be run too
-    #[arg(long, alias = "include-ignored", hide = true)]
+    #[arg(
+        long,
+        alias = "include-ignored",
+        overrides_with = "ignored",
+        hide = true
+    )]
     pub ignored: bool,
     /// Flags of libtest that have no meaning here.
-    #[arg(long = "nocapture", aliases = ["no-capture", "quiet", "show-output", "exact"], short_alias = 'q', hide = true)]
-    _no_value: bool,
+    #[arg(long = "nocapture", action = ArgAction::Count, aliases = ["no-capture", "quiet", "show-output", "exact"], short_alias = 'q', hide = true)]
+    _no_value: u8,
     #[arg(
         long = "format",
         alias = "color",

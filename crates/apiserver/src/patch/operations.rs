@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// What no recorded answer shows.
+    /// Cases that no recorded answer shows.
     #[test]
     fn an_item_is_added_before_others_and_not_beyond_the_end() {
         let add = |path: &str| {

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::fields::LEASE;
 
-    /// What no recorded answer shows.
+    /// Cases that no recorded answer shows.
     #[test]
     fn a_map_is_emptied_and_a_list_is_replaced() {
         let owners = json!([{"uid": "u", "name": "p"}, {"uid": "v", "name": "q"}]);

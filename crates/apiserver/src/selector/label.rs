@@ -285,7 +285,7 @@ mod tests {
 
     use super::*;
 
-    /// What no recorded answer shows.
+    /// Cases that no recorded answer shows.
     #[test]
     fn labels_are_compared_and_nonsense_is_refused_in_the_words_of_the_server() {
         let labels = json!({"y": "b", "empty": ""});

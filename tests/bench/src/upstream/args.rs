@@ -18,10 +18,10 @@ pub struct UpstreamArgs {
     /// The number of runs at once; they spend most of their time waiting
     #[arg(long, default_value_t = 3)]
     pub jobs: usize,
-    /// Which cases
+    /// The cases
     #[arg(long = "case", value_enum, default_values = ["cold-start", "hand-over", "crash"])]
     pub cases: Vec<MeasuredCase>,
-    /// On which kind of cluster: gate-on, gate-off or custom
+    /// The kinds of cluster: gate-on, gate-off or custom
     #[arg(long = "mode", value_parser = parse_mode, default_values = ["gate-on", "gate-off", "custom"])]
     pub modes: Vec<ClusterMode>,
     /// Candidates of elector-candidate, and of client-go
