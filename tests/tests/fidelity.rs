@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use elector_apiserver::ApiServer;
+use elector_cluster::binaries::{Binary, Toolbox};
+use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::release::Release;
 use elector_tests::fidelity::{self, FidelityServer, Kubectl, Recording};
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -19,9 +22,6 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use xtask::binaries::{Binary, Toolbox};
-use xtask::cluster::{Options, TestCluster};
-use xtask::release::Release;
 
 /// As many cases as there must be at least.
 const ENOUGH: usize = 150;

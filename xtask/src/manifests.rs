@@ -1,7 +1,7 @@
 //! The manifests, tried on a real API server.
 
 pub mod chart;
-pub mod overlays;
+pub use elector_cluster::overlays;
 pub(crate) mod static_pod;
 
 use std::collections::BTreeSet;

@@ -20,8 +20,8 @@ mod server;
 mod table;
 
 use anyhow::{Context as _, Result, ensure};
+use elector_cluster::measured;
 use elector_tests::rig::TestedPrograms;
-use xtask::measured;
 
 pub use args::{ScaleArgs, ServerName};
 pub use figures::{BareClient, BareWrites, LatencySummary, Phase, Resident, ScaleFigures};

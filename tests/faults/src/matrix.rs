@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use elector_api::CandidateApi;
+use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::release::Release;
 use elector_tests::rig::Recorder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
-use xtask::cluster::{Options, TestCluster};
-use xtask::release::Release;
 
 use crate::case::FaultCase;
 use crate::case_result::{CaseResult, run_case};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
+use elector_cluster::child_guard::ChildGuard;
 use rustix::process::{Pid, Signal, kill_process};
-use xtask::child_guard::ChildGuard;
 
 use crate::analysis::Order;
 use crate::proxy::ProxyPort;

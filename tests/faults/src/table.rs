@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use xtask::measured;
+use elector_cluster::measured;
 
 use crate::analysis::Analysis;
 use crate::case_result::CaseResult;

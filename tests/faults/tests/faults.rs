@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
+use elector_cluster::binaries::{self, Toolbox};
 use elector_faults::{
     Binaries, MatrixArgs, record, run_matrix, subject_table, summary_table, table,
 };
 use elector_tests::rig;
-use xtask::binaries::{self, Toolbox};
 
 fn main() -> ExitCode {
     match run() {
@@ -66,7 +66,7 @@ fn run() -> Result<bool> {
         println!("left out: client-go, because ELECTOR_INTEROP is 0");
     }
     println!("\nrunning {} tests", cases.len());
-    let folder = xtask::paths::workspace().join("target/faults");
+    let folder = elector_cluster::paths::workspace().join("target/faults");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)
             .with_context(|| format!("failed to remove {}", folder.display()))?;

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use elector_cluster::child_guard::ChildGuard;
 use elector_protocol::Timestamp;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
-use xtask::child_guard::ChildGuard;
 
 use crate::rig::journal::now;
 

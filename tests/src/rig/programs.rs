@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail};
-use xtask::binaries::{self, Binary, Toolbox};
-use xtask::cargo;
-use xtask::earlier_version;
-use xtask::paths;
-use xtask::release::Release;
+use elector_cluster::binaries::{self, Binary, Toolbox};
+use elector_cluster::cargo;
+use elector_cluster::earlier_version;
+use elector_cluster::paths;
+use elector_cluster::release::Release;
 
 /// Where the programs lie.
 #[derive(Clone, Debug)]

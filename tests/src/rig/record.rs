@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use xtask::measured;
+use elector_cluster::measured;
 
 use crate::rig::results::ScenarioResult;
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use elector_cluster::paths;
 use tokio::task::spawn_blocking;
-use xtask::paths;
 
 use crate::rig::account::TestAccount;
 use crate::rig::process::TestProcess;

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_apiserver::{ApiServer, Config};
+use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::release::Release;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
-use xtask::cluster::{Options, TestCluster};
-use xtask::release::Release;
 
 use crate::rig::process::TestProcess;
 use crate::rig::programs::TestedPrograms;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
+use elector_cluster::cluster::Options;
+use elector_cluster::release::Release;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use xtask::cluster::Options;
-use xtask::release::Release;
 
 use crate::rig::audit_log::AuditLog;
 use crate::rig::definition;

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use elector_api::CandidateApi;
+use elector_cluster::paths;
 use elector_tests::rig::{ClusterChoice, ClusterMode, Suite, Testbed, definition};
-use xtask::paths;
 
 use self::accounts::Accounts;
 use self::requests::Collection;

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use elector_cluster::child_guard::ChildGuard;
+use elector_cluster::paths;
 use elector_tests::rig::{ClusterChoice, ClusterMode, Implementation, Suite, Testbed, command};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
-use xtask::child_guard::ChildGuard;
-use xtask::paths;
 
 use crate::OURS;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Output};
 
+use elector_cluster::binaries;
+use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::overlays;
+use elector_cluster::paths;
 use serde_json::Value;
-use xtask::binaries;
-use xtask::cluster::{Options, TestCluster};
 use xtask::manifests::chart::MODES;
-use xtask::manifests::overlays;
-use xtask::paths;
 
 use crate::{ask, said};
 

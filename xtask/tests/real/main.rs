@@ -13,12 +13,12 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use elector_cluster::binaries::{self, Binary, Toolbox};
+use elector_cluster::child_guard::ChildGuard;
+use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::release::Release;
 use rustix::process::Signal;
-use xtask::binaries::{self, Binary, Toolbox};
-use xtask::child_guard::ChildGuard;
-use xtask::cluster::{Options, TestCluster};
 use xtask::manifests;
-use xtask::release::Release;
 
 fn kubectl() -> PathBuf {
     Toolbox::new(None).unwrap().path(Binary::Kubectl).unwrap()

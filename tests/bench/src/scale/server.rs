@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use elector_apiserver::{ApiServer, Config};
+use elector_cluster::cluster::{Options, TestCluster};
 use elector_tests::rig::{OwnThreads, kubeconfig};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use xtask::cluster::{Options, TestCluster};
 
 use crate::scale::args::ServerName;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use elector_cluster::release::Release;
 use elector_tests::rig::{ClusterMode, Implementation};
-use xtask::release::Release;
 
 /// Measures cold start, hand-over and crash on a real kube-apiserver and etcd, which waits for the disk
 ///

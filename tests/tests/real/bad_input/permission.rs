@@ -4,11 +4,11 @@ use std::fs;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use elector_cluster::overlays;
+use elector_cluster::paths;
 use elector_tests::rig::{LONGEST_LEASE, Testbed};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, ObjectMeta, PostParams};
-use xtask::manifests::overlays;
-use xtask::paths;
 
 use super::program::{complaint, end, kubeconfig, start};
 use crate::PROMPTLY;

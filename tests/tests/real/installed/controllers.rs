@@ -1,9 +1,9 @@
 //! A real kube-controller-manager with some of its controllers.
 
 use anyhow::Result;
+use elector_cluster::binaries;
 use elector_tests::rig::{TestProcess, TestSite};
 use tokio::task::spawn_blocking;
-use xtask::binaries;
 
 /// Starts one with the controllers of these names, with commas between them.
 pub(super) async fn controllers(site: &TestSite, names: &str) -> Result<TestProcess> {

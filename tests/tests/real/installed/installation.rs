@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use elector_cluster::overlays;
 use elector_tests::rig::{
     ClusterMode, ElectorVersion, TestAccount, TestProcess, TestSite, Testbed,
 };
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
-use xtask::manifests::overlays;
 
 use crate::installed::pod_template::PodTemplate;
 use crate::{LEASE_DURATION, PROMPTLY};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use elector_cluster::overlays;
 use elector_tests::rig::TestAccount;
 use serde_json::Value;
-use xtask::manifests::overlays;
 
 /// The Pods of an overlay.
 pub(super) struct PodTemplate {

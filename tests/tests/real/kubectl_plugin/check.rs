@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use elector_cluster::paths;
 use elector_tests::rig::{TestProcess, TestSite, Testbed};
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
-use xtask::paths;
 
 use crate::{LEASE_DURATION, PROMPTLY};
 

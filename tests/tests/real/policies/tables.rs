@@ -3,9 +3,9 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
+use elector_cluster::paths;
 use kube::Client;
 use serde_json::Value;
-use xtask::paths;
 
 use super::accounts::Accounts;
 use super::requests::{Collection, ObjectWrite};

@@ -1,7 +1,7 @@
 //! The programs of a real control plane, from wherever they are to be had.
 //!
 //! In this order: the folder that `KUBEBUILDER_ASSETS` names, the cache, and a build from Go modules that the
-//! folders under `xtask/go` pin. To move to another release, change the versions in its go.mod (all of
+//! folders under `tests/cluster/go` pin. To move to another release, change the versions in its go.mod (all of
 //! `k8s.io/…` together) and run `go mod tidy` there; the fingerprint in the cache follows. kube-controller-manager, which
 //! few tests need, has a folder of its own, so that what all need is built without it.
 
@@ -85,14 +85,14 @@ pub fn kube_controller_manager() -> Result<PathBuf> {
     single("kube-controller-manager", version, package)
 }
 
-/// A program with a folder of its own in `xtask/go`: the module that it has its version from, and the variable that is
+/// A program with a folder of its own in `tests/cluster/go`: the module that it has its version from, and the variable that is
 /// told.
 fn single(
     name: &'static str,
     (versioned, variable): (&str, &str),
     package: &str,
 ) -> Result<PathBuf> {
-    let module = paths::workspace().join("xtask/go").join(name);
+    let module = paths::workspace().join("tests/cluster/go").join(name);
     let version = golang::required_version(&module.join("go.mod"), versioned)?;
     let recipe = Recipe {
         stamps: vec![format!("{variable}={version}")],
@@ -101,12 +101,12 @@ fn single(
     recipe.build()
 }
 
-/// The releases that `xtask/go` pins, oldest first.
+/// The releases that `tests/cluster/go` pins, oldest first.
 ///
 /// # Errors
 /// When the folder cannot be read.
 pub fn pinned() -> Result<Vec<Release>> {
-    let folder = paths::workspace().join("xtask/go");
+    let folder = paths::workspace().join("tests/cluster/go");
     let entries = folder
         .read_dir()
         .with_context(|| format!("failed to read {}", folder.display()))?;
@@ -221,7 +221,7 @@ impl Toolbox {
     fn recipe(&self, binary: Binary) -> Result<Recipe> {
         let name = binary.file_name();
         if binary == Binary::Etcd {
-            let module = paths::workspace().join("xtask/go/etcd");
+            let module = paths::workspace().join("tests/cluster/go/etcd");
             let package = "go.etcd.io/etcd/server/v3";
             let version = golang::required_version(&module.join("go.mod"), package)?;
             return Ok(Recipe::new(name, version, module, package));
@@ -251,7 +251,7 @@ impl Toolbox {
 }
 
 fn module_of(release: Release) -> PathBuf {
-    paths::workspace().join(format!("xtask/go/kubernetes-{release}"))
+    paths::workspace().join(format!("tests/cluster/go/kubernetes-{release}"))
 }
 
 /// The output of `PROGRAM --version`: `Kubernetes v1.36.3`.

@@ -22,7 +22,7 @@ pub const COMMIT: &str = ".commit";
 ///
 /// # Errors
 /// When there is no such revision, or it cannot be built. git and tar are needed.
-pub(crate) fn make(revision: &str, profile: BuildProfile) -> Result<PathBuf> {
+pub fn make(revision: &str, profile: BuildProfile) -> Result<PathBuf> {
     let folder = paths::workspace().join(FOLDER);
     let source = extract(paths::workspace(), revision, &folder)?;
     // In a folder of its own: in that of this version the programs of the two would take turns.

@@ -2,7 +2,7 @@
 
 /// A hash under way.
 #[derive(Debug)]
-pub(crate) struct Fnv(u64);
+pub struct Fnv(u64);
 
 // === impl Fnv ===
 
@@ -14,7 +14,7 @@ impl Default for Fnv {
 
 impl Fnv {
     /// Adds one field; its length is part of it, so that fields cannot run into each other.
-    pub(crate) fn write(&mut self, field: &[u8]) {
+    pub fn write(&mut self, field: &[u8]) {
         let length = (field.len() as u64).to_le_bytes();
         for byte in length.iter().chain(field) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -22,7 +22,7 @@ impl Fnv {
     }
 
     /// The hash of all fields so far.
-    pub(crate) fn finish(&self) -> u64 {
+    pub fn finish(&self) -> u64 {
         self.0
     }
 }

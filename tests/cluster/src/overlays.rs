@@ -35,7 +35,7 @@ pub fn install_file(overlay: &str) -> PathBuf {
 ///
 /// # Errors
 /// When kubectl cannot be had, or refuses the overlay.
-pub(crate) fn install(workspace: &Path, overlay: &str) -> Result<String> {
+pub fn install(workspace: &Path, overlay: &str) -> Result<String> {
     let path = format!("manifests/overlays/{overlay}");
     let text = kustomize(&workspace.join(&path))?;
     Ok(format!(
@@ -47,7 +47,7 @@ pub(crate) fn install(workspace: &Path, overlay: &str) -> Result<String> {
 ///
 /// # Errors
 /// When kubectl cannot be had, or refuses the folder.
-pub(crate) fn kustomize(folder: &Path) -> Result<String> {
+pub fn kustomize(folder: &Path) -> Result<String> {
     let kubectl = Toolbox::new(None)?.path(Binary::Kubectl)?;
     Ok(commands::read(Command::new(kubectl).arg("kustomize").arg(folder))?.stdout)
 }

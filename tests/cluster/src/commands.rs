@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail};
 
 /// Shows and runs a command; its output goes where ours goes.
-pub(crate) fn show_and_run(command: &mut Command) -> Result<()> {
+pub fn show_and_run(command: &mut Command) -> Result<()> {
     let line = line(command);
     eprintln!("$ {line}");
     let status = command
@@ -21,13 +21,15 @@ pub(crate) fn show_and_run(command: &mut Command) -> Result<()> {
 }
 
 /// The output of a command that succeeded.
-pub(crate) struct Output {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+pub struct Output {
+    /// The text that it wrote.
+    pub stdout: String,
+    /// The errors and warnings that it wrote.
+    pub stderr: String,
 }
 
 /// Runs a command and keeps what it says.
-pub(crate) fn read(command: &mut Command) -> Result<Output> {
+pub fn read(command: &mut Command) -> Result<Output> {
     let line = line(command);
     let output = command
         .stdin(Stdio::null())
@@ -65,7 +67,7 @@ pub fn cargo() -> Command {
 }
 
 /// The `elector` that was built beside this program.
-pub(crate) fn elector() -> Result<PathBuf> {
+pub fn elector() -> Result<PathBuf> {
     let path = env::current_exe()
         .context("failed to find this program")?
         .with_file_name("elector");
@@ -76,7 +78,7 @@ pub(crate) fn elector() -> Result<PathBuf> {
 }
 
 /// The command as one would type it; only for people to read.
-pub(crate) fn line(command: &Command) -> String {
+pub fn line(command: &Command) -> String {
     let mut line = command.get_program().to_string_lossy().into_owned();
     for argument in command.get_args() {
         line.push(' ');

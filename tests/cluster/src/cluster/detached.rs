@@ -34,7 +34,7 @@ const STATUS: &str = "status\n";
 const DOWN: &str = "down\n";
 
 /// Starts a cluster that runs until [`down`]; an equal one that runs already is left as it is.
-pub(crate) fn up(options: Options) -> Result<()> {
+pub fn up(options: Options) -> Result<()> {
     let layout = layout(options.dir.clone())?;
     let options = Options {
         dir: Some(layout.folder().to_owned()),
@@ -84,7 +84,7 @@ pub(crate) fn up(options: Options) -> Result<()> {
 }
 
 /// Ends the cluster and removes its data.
-pub(crate) fn down(dir: Option<PathBuf>) -> Result<()> {
+pub fn down(dir: Option<PathBuf>) -> Result<()> {
     let layout = layout(dir)?;
     match ask(&layout, DOWN)? {
         Some(error) if !error.is_empty() => bail!("{error}"),
@@ -99,7 +99,7 @@ pub(crate) fn down(dir: Option<PathBuf>) -> Result<()> {
 }
 
 /// Prints what runs; false when nothing, or not everything, does.
-pub(crate) fn status(dir: Option<PathBuf>) -> Result<bool> {
+pub fn status(dir: Option<PathBuf>) -> Result<bool> {
     let layout = layout(dir)?;
     let Some(cluster) = status_of(&layout)? else {
         println!("no cluster in {}", layout.folder().display());
@@ -111,7 +111,7 @@ pub(crate) fn status(dir: Option<PathBuf>) -> Result<bool> {
 
 /// The hidden verb behind [`up`]: owns the cluster of these options, as JSON, until it is asked to end it. Nothing that
 /// happens to the terminal of `up` reaches it.
-pub(crate) fn hold(options: &str) -> Result<()> {
+pub fn hold(options: &str) -> Result<()> {
     let options: Options = serde_json::from_str(options).context("failed to read the options")?;
     rustix::process::setsid().context("failed to start a session")?;
     let layout = layout(options.dir.clone())?;

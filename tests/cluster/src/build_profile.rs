@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The build of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BuildProfile {
+pub enum BuildProfile {
     /// Quickly, for this machine.
     Dev,
     /// As it is shipped: static, for the architecture of this machine.
@@ -16,7 +16,7 @@ pub(crate) enum BuildProfile {
 
 impl BuildProfile {
     /// The arguments for cargo.
-    pub(crate) fn arguments(self) -> Vec<String> {
+    pub fn arguments(self) -> Vec<String> {
         match self {
             Self::Dev => Vec::new(),
             Self::Dist => {
@@ -27,7 +27,7 @@ impl BuildProfile {
     }
 
     /// Where cargo leaves what it builds, in its target folder.
-    pub(crate) fn folder(self) -> PathBuf {
+    pub fn folder(self) -> PathBuf {
         match self {
             Self::Dev => PathBuf::from("debug"),
             Self::Dist => PathBuf::from(target()).join(DIST),
@@ -39,6 +39,6 @@ impl BuildProfile {
 const DIST: &str = "dist";
 
 /// The target that it is built for.
-pub(crate) fn target() -> String {
+pub fn target() -> String {
     format!("{ARCH}-unknown-linux-musl")
 }

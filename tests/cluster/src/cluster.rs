@@ -1,7 +1,7 @@
 //! A real etcd and kube-apiserver on loopback.
 //!
 //! ```no_run
-//! use xtask::cluster::{TestCluster, Options};
+//! use elector_cluster::cluster::{TestCluster, Options};
 //!
 //! # fn main() -> anyhow::Result<()> {
 //! let cluster = TestCluster::start(&Options { gate: true, ..Options::default() })?;
@@ -34,7 +34,7 @@ use crate::child_guard::ChildGuard;
 use crate::commands;
 use crate::release::Release;
 
-pub(crate) use detached::{down, hold, status, up};
+pub use detached::{down, hold, status, up};
 
 pub use options::Options;
 
