@@ -120,9 +120,9 @@ impl ElectorLock {
         [wake, self.failures.wake_at()].into_iter().flatten().min()
     }
 
-    /// Waits for news of the lock. A request under the belief is given up with it.
+    /// Waits for news of the lock. A request under the belief is given up with it; the hand-over and the release need none.
     pub(crate) async fn next(&mut self) -> LockInput {
-        let belief = (self.role != LockRole::StandingBy).then_some(&self.belief);
+        let belief = self.driver.deadline().map(|_| &self.belief);
         self.driver.next(belief).await
     }
 

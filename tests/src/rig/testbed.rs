@@ -338,12 +338,16 @@ impl Testbed {
         };
         // A candidate may say that it leads before the watch has brought its lease.
         let named = format!("the lease names {holder}");
-        let term = self
-            .lease_until(&named, PROMPTLY / 2, |lease| {
-                let (named, term) = held(lease);
-                (named == holder).then_some(term)
-            })
-            .await?;
+        let term = self.journal.until(&named, PROMPTLY / 2, |entries| {
+            let mut led = events(entries, EventKind::Leading);
+            let led = led.rfind(|(event, _)| event.name == holder);
+            let begun = led.and_then(|(event, _)| event.term);
+            let lease = newest(entries, &self.lease)?;
+            let (named, term) = held(&lease);
+            let is_known = begun.is_none_or(|begun| begun <= i64::from(term));
+            (named == holder && is_known).then_some(term)
+        });
+        let term = term.await?;
         let kept = (holder.to_owned(), term);
         let start = self.journal.mark();
         let patience = Duration::from_secs(8) * u32::try_from(times)?;

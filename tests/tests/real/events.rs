@@ -64,7 +64,7 @@ async fn told(testbed: Arc<Testbed>) -> Result<()> {
         ),
         (
             "Normal Released",
-            "elector.dev/elector nobody leads: ",
+            "elector.dev/elector no leader: ",
             "better released it",
         ),
         (

@@ -33,9 +33,9 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// The tolerance for the end of a belief: the work is a process that has to be ended.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// The longest outage that every leader outlives, if it begins right after a renewal: candidates try again every 2 s at
+/// How long after the last renewal an outage may end for every leader to outlive it: candidates try again every 2 s at
 /// most.
-const OUTLIVED: Duration = Duration::from_millis(8_500);
+const OUTLIVED: Duration = RENEW_DEADLINE.saturating_sub(Duration::from_secs(2));
 
 /// By how much an outage may be shorter than it was meant to be, since it is not known how long a start takes.
 const NEARLY: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ struct Outage {
     back: Timestamp,
 }
 
-/// Restarted, and gone for 8 s: no change of leader, and no end of a term.
+/// Restarted, and gone until 8 s after the last renewal: no change of leader, and no end of a term.
 async fn briefly(testbed: Arc<Testbed>) -> Result<()> {
     let _processes = enter(&testbed).await?;
     // The shortest time of a start, which the restart shows.
@@ -71,11 +71,13 @@ async fn briefly(testbed: Arc<Testbed>) -> Result<()> {
         for _ in 0..ATTEMPTS {
             leads_on(&testbed, Some(BEST), PROMPTLY).await?;
             testbed.stays(BEST, 1).await?;
-            let down = length.saturating_sub(starting);
+            let renewed = testbed.lease()?.spec.renew_time.context("no renewal")?;
+            let down = length.saturating_sub(between(renewed, now()));
+            let down = down.saturating_sub(starting);
             let outage = outage(&testbed, down, async { Ok(()) }).await?;
-            let gone = between(outage.gone, outage.back);
+            let gone = between(outage.renewed(&testbed)?, outage.back);
             starting = starting.min(between(outage.started, outage.back));
-            testbed.figure(name, gone);
+            testbed.figure(name, between(outage.gone, outage.back));
             let kept = testbed.stays(BEST, 3).await;
             let kept = kept.and_then(|()| outage.changed_nothing(&testbed));
             if gone <= OUTLIVED {
@@ -196,18 +198,24 @@ impl Outage {
         })
     }
 
+    /// The time of the last renewal before it.
+    fn renewed(&self, testbed: &Testbed) -> Result<Timestamp> {
+        testbed.journal().read(|entries| {
+            let newest = revisions(self.begun.split(entries).0, testbed.lease_name()).next_back();
+            let renewed = newest.and_then(|(lease, _)| lease.spec.renew_time);
+            renewed.context("the lease was never renewed")
+        })
+    }
+
     /// Checks that the leader of the time when it began stopped when its last renewal had been sent for as long as that
     /// allows, neither sooner nor later.
     fn ended_the_term(&self, testbed: &Testbed) -> Result<()> {
-        let (renewed, stopped) = testbed.journal().read(|entries| {
-            let (before, since) = self.begun.split(entries);
-            let newest = revisions(before, testbed.lease_name()).next_back();
-            let renewed = newest.and_then(|(lease, _)| lease.spec.renew_time);
-            let mut stops = events(since, EventKind::WorkStopped);
+        let renewed = self.renewed(testbed)?;
+        let stopped = testbed.journal().read(|entries| {
+            let mut stops = events(self.begun.since(entries), EventKind::WorkStopped);
             let stopped = stops.find(|(event, _)| event.name == BEST);
-            (renewed, stopped.map(|(_, at)| at))
+            stopped.map(|(_, at)| at)
         });
-        let renewed = renewed.context("the lease was never renewed")?;
         let stopped = stopped.with_context(|| format!("{BEST} worked on"))?;
         let led_on = between(renewed, stopped);
         testbed.figure("worked on after its last renewal", led_on);

@@ -46,9 +46,7 @@ fn a_leader_makes_room_until_the_time_is_over() {
         let ranked = ranked.iter().find(|each| each.name == id("a")).unwrap();
         assert_eq!(
             ranked.reason,
-            format!(
-                "an operator ordered it to stand down for another {seconds:.1}s, by the annotation elector.dev/stand-down"
-            )
+            format!("the annotation elector.dev/stand-down excludes it for another {seconds:.1}s")
         );
         skip(&mut fixture, seconds - 1.0);
         assert_eq!(fixture.action(), Action::Prefer);

@@ -55,7 +55,7 @@ pub fn up(options: Options) -> Result<()> {
         ask(&layout, DOWN)?;
         layout.remove()?;
     }
-    // What has to be built is built where it is seen.
+    // A build shows its progress here, where it is seen.
     let toolbox = Toolbox::new(options.kubernetes)?;
     for binary in [Binary::Etcd, Binary::KubeApiserver] {
         toolbox.path(binary)?;

@@ -12,7 +12,7 @@ fn belief_counts_from_the_send_and_not_from_the_reply() {
     for conflict in [false, true] {
         let mut accept = HolderFixture::accepting(Network::Silent);
         let accept_sent = accept.now;
-        accept.stand_still(4.0);
+        accept.stand_still(1.0);
         let renewal = HolderFixture::renewing();
         let renewal_sent = renewal.now.before(seconds(4.0)).after(seconds(10.0) / 3);
         for (mut fixture, sent_at) in [(accept, accept_sent), (renewal, renewal_sent)] {
