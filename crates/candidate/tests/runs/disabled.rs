@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use elector_candidate::{
-    AfterFailure, Candidate, Config, Event, Leadership, Mode, RunOutcome, TermEnd,
-};
+use elector_candidate::{AfterFailure, Config, Event, Leadership, Mode, RunOutcome, TermEnd};
 use elector_protocol::{ResourceVersion, Term, Token};
 use elector_testing::{CapturedLog, OneLease, eventually};
 
@@ -125,9 +123,11 @@ async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped()
 #[tokio::test]
 async fn a_candidate_with_a_client_of_its_own_needs_no_cluster() {
     let nowhere = elector_candidate::ClientArgs::of_kubeconfig("/nowhere/kubeconfig");
-    let needs_one = Candidate::connect(config(), &nowhere).await;
+    let needs_one = elector_candidate::Candidate::connect(config(), &nowhere).await;
     assert!(needs_one.is_err());
-    let candidate = Candidate::connect(disabled(), &nowhere).await.unwrap();
+    let candidate = elector_candidate::Candidate::connect(disabled(), &nowhere)
+        .await
+        .unwrap();
     let work = |leadership: Leadership| async move { Ok::<_, std::io::Error>(leadership.token()) };
     let run = candidate.run(work, std::future::pending::<()>());
     let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;

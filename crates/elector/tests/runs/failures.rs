@@ -193,7 +193,11 @@ async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
     assert_eq!(lease.spec.holder_identity.as_deref(), Some("a"));
     assert_eq!(lease.spec.lease_transitions, Some(1), "granted once");
     assert_eq!(cluster.count_requests("GET", "leases/silent"), 1);
-    assert_eq!(log.lines("no answer from the embedded API server in 5s").len(), 1);
+    assert_eq!(
+        log.lines("no answer from the embedded API server in 5s")
+            .len(),
+        1
+    );
     let lines = log.lines("lease=ns/silent holder=\"a\"");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("a is the only candidate"), "{lines:?}");

@@ -155,7 +155,10 @@ async fn the_lock_is_let_go_after_the_last_request() {
         sent.retain(|request| request.at >= end && !request.is_read());
         assert_eq!(sent.len(), 1, "the lock: {sent:?}");
         let after = sent[0].at.since(end);
-        assert!(after > millis(150) && after < millis(400), "stopped {stopped}: {after:?}, {sent:?}");
+        assert!(
+            after > millis(150) && after < millis(400),
+            "stopped {stopped}: {after:?}, {sent:?}"
+        );
     }
 }
 
