@@ -33,8 +33,8 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// The tolerance for the end of a belief: the work is a process that has to be ended.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// How long after the last renewal an outage may end for every leader to outlive it: candidates try again every 2 s at
-/// most.
+/// The time after the last renewal by which an outage has to end for every leader to outlive it: candidates try again
+/// every 2 s at most.
 const OUTLIVED: Duration = RENEW_DEADLINE.saturating_sub(Duration::from_secs(2));
 
 /// By how much an outage may be shorter than it was meant to be, since it is not known how long a start takes.
