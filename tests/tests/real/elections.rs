@@ -149,7 +149,7 @@ async fn leader_terminated(testbed: Arc<Testbed>) -> Result<()> {
     let longest = crash_limit(testbed.implementation());
     let led = standby.leads(longest + PROMPTLY).await?;
     let limit = match testbed.implementation() {
-        Implementation::Elector => Duration::from_secs(2),
+        Implementation::Elector => PROMPTLY,
         // The elector asks for up to 5 s, it polls for up to 4.4 s.
         Implementation::ClientGo if was_released(&testbed) => Duration::from_secs(10),
         // Its release is tried once, and a renewal under way can come between.
