@@ -113,7 +113,7 @@ impl AdoptingProgram {
         show_and_run(&mut build)
     }
 
-    /// Sees through kubectl that it becomes a candidate and leads, and that it leaves nothing when it is told to end.
+    /// Sees through kubectl that it becomes a candidate and leads, and that it leaves nothing when it is asked to end.
     /// The result is its time to lead.
     fn lead(&self, cluster: &TestCluster, kubectl: &Path) -> Result<Duration> {
         let lease = format!("lease/{}", self.name);

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use crate::commands::{self, cargo, show_and_run};
 use crate::{measured, paths};
 
-/// A command whose time is told, in the order in which they run: what one has built is there for the next.
+/// A command whose time is reported, in the order in which they run: what one has built is there for the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum TimedCommand {
     /// The demo, which compiles the tasks and the elector.

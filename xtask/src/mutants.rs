@@ -176,7 +176,7 @@ fn mutants(tree: &Path, package: &str) -> Command {
             "--package",
             package,
         ])
-        // A program chooses this; a library by itself has to be told.
+        // A program chooses this; a library by itself needs it from outside.
         .env("K8S_OPENAPI_ENABLED_VERSION", "1.36")
         .env_remove("CARGO_TARGET_DIR");
     command

@@ -26,7 +26,7 @@ pub(crate) fn check(since: Option<String>) -> Result<()> {
     let mut check = cargo();
     check
         .args(["semver-checks", "--workspace", "--baseline-rev", &baseline])
-        // A program chooses this; a library by itself has to be told.
+        // A program chooses this; a library by itself needs it from outside.
         .env("K8S_OPENAPI_ENABLED_VERSION", "1.36");
     show_and_run(&mut check)
 }

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CandidateApi {
-    /// `coordination.k8s.io/v1beta1`: Kubernetes 1.33 and later, where kube-apiserver is told to serve it.
+    /// `coordination.k8s.io/v1beta1`: Kubernetes 1.33 and later, where kube-apiserver is asked to serve it.
     #[default]
     V1Beta1,
     /// `coordination.k8s.io/v1alpha2`: Kubernetes 1.32 and later, the same.

@@ -39,9 +39,9 @@ pub struct EventObject {
 pub struct ToldEvent {
     /// The lease.
     pub lease: LeaseKey,
-    /// When it was told.
+    /// When it was reported.
     pub at: Timestamp,
-    /// When it was told last, and how often, where it was told more than once.
+    /// When it was reported last, and how often, where it was reported more than once.
     pub repeated: Option<(Timestamp, u32)>,
     /// True if it is worth a look.
     pub is_warning: bool,

@@ -41,7 +41,7 @@ type FieldName = Cow<'static, str>;
 /// Reads the name of a field.
 struct FieldNameSeed;
 
-/// Reads a JSON object member by member. Anything else is told and no error: one bad object leaves a list readable.
+/// Reads a JSON object member by member. Anything else is reported and no error: one bad object leaves a list readable.
 struct MembersSeed<M>(M);
 
 /// A target for the members of a JSON object.

@@ -78,7 +78,7 @@ impl ApiServer {
     }
 
     /// Serves other LeaseCandidates from now on. Discovery and the paths of objects follow; watches of what is no longer
-    /// served end, once they have told all that happened.
+    /// served end, once they have reported all that happened.
     ///
     /// Objects of built-in versions stay in the store, and are there again when one of these versions is. Custom
     /// objects go with their definition. A real server changes its built-in versions by a restart:

@@ -64,7 +64,7 @@
 //! has given up, frozen and broken watches, an old cache, a partition. A request runs in a task of its own:
 //! a client that gives up does not undo what it asked for.
 //!
-//! The server itself can be put back to a [`backup`](ApiServer::backup), [compacted](ApiServer::compact), and told to
+//! The server itself can be put back to a [`backup`](ApiServer::backup), [compacted](ApiServer::compact), and asked to
 //! [serve other LeaseCandidates](ApiServer::serve_candidates); its objects can be read and changed past every rule
 //! ([`object`](ApiServer::object), [`put`](ApiServer::put), [`remove`](ApiServer::remove)).
 //!

@@ -70,7 +70,7 @@ impl ObjectStore {
     pub(crate) fn with<T>(&self, transaction: impl FnOnce(&mut StoreState) -> T) -> T {
         let mut state = self.lock();
         let outcome = transaction(&mut state);
-        // Under the lock, so that revisions are told in their order.
+        // Under the lock, so that revisions are reported in their order.
         self.revision.send_if_modified(|revision| {
             std::mem::replace(revision, state.revision) != state.revision
         });

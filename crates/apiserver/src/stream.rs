@@ -25,7 +25,7 @@ pub(crate) struct WatchStream {
     pending: VecDeque<Pending>,
     view: ObjectRenderer,
     selector: Selector,
-    /// Nothing up to this revision is told.
+    /// Nothing up to this revision is reported.
     since: u64,
     deadline: Instant,
     bookmark: Option<Instant>,
@@ -189,7 +189,7 @@ impl WatchStream {
         None
     }
 
-    /// When the first that is pending may be told, if that is a matter of time.
+    /// When the first that is pending may be reported, if that is a matter of time.
     fn pending_due(&self, link: &Link) -> Option<Instant> {
         match self.pending.front()? {
             Pending::Event(event) if !link.holds(event.revision()) => {

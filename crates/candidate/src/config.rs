@@ -83,7 +83,7 @@ pub enum Mode {
     /// An elector chooses among the candidates. Without one, no candidate leads.
     Elected,
     /// The candidate takes the lease as soon as that is free, as client-go does, and may share it with client-go. It
-    /// needs neither an elector nor LeaseCandidates, and accepts no grant: versions and strategy are not told to any
+    /// needs neither an elector nor LeaseCandidates, and accepts no grant: versions and strategy are not announced to any
     /// process. A missing Lease is waited for, unless the configuration is [`Config::as_client_go`].
     Plain,
     /// There is no election: the work runs at once, as long as the process does, in a term whose number and token are 0,

@@ -20,7 +20,7 @@ const BELIEF: Belief = Belief {
     deadline: Instant::from_epoch(Duration::from_secs(100 * 365 * 24 * 3600)),
 };
 
-/// Runs the work until it ends, or is told to stop and does.
+/// Runs the work until it ends, or is asked to stop and does.
 pub(crate) async fn run_disabled(
     run: &CandidateContext,
     work: &mut MakeWork<'_>,

@@ -17,7 +17,7 @@ use crate::waiting::Waiting;
 pub enum Event {
     /// The LeaseCandidate exists: from now on this process may be elected.
     Registered,
-    /// This process does not lead yet, for this reason: told once for each reason, until the next term.
+    /// This process does not lead yet, for this reason: reported once for each reason, until the next term.
     Waiting(Waiting),
     /// This process took the free lease itself, without an elector. [`Self::Leading`] follows.
     Acquired {
@@ -33,7 +33,7 @@ pub enum Event {
         /// Its fencing token.
         token: Token,
     },
-    /// The work was told to stop. After a loss the belief is over.
+    /// The work was asked to stop. After a loss the belief is over.
     Stopping {
         /// The term.
         term: Term,

@@ -132,7 +132,7 @@ impl CandidateHandle {
     /// it. `None` once the run has ended or was dropped.
     ///
     /// A deadline that a renewal has moved is no change. The end of a belief by the clock is one, and so is the expiry of
-    /// another holder's record. Of changes that follow each other quickly, only the last may be told.
+    /// another holder's record. Of changes that follow each other quickly, only the last may be reported.
     ///
     /// It may be dropped and called again; a clone goes on from where this one is.
     pub async fn changed(&mut self) -> Option<LeadershipStatus> {

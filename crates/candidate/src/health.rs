@@ -24,7 +24,7 @@ pub struct Unwell {
 /// The period, timeout and threshold of the probe of [`Candidate::with_health`](crate::Candidate::with_health).
 /// The defaults are those of a livenessProbe of Kubernetes.
 ///
-/// A leader whose probe begins to fail is told to stop after at most the threshold times the period, and the timeout.
+/// A leader whose probe begins to fail is asked to stop after at most the threshold times the period, and the timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HealthTiming {

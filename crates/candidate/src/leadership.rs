@@ -104,7 +104,7 @@ impl Leadership {
         remaining
     }
 
-    /// The time that the running work has to stop: until it is dropped, if it was told to stop, or if it were told now.
+    /// The time that the running work has to stop: until it is dropped, if it was asked to stop, or if it were asked now.
     ///
     /// While the lease is held that is the grace period. After a loss it is what the lease leaves, on the holder's
     /// clock: [`Config::stop_budget`](crate::Config::stop_budget) from the last [`Self::deadline`] on. It is zero after
@@ -240,12 +240,12 @@ impl Leadership {
         self.judge(&self.reader.known.borrow()).err()
     }
 
-    /// When the work is dropped, once it was told to stop.
+    /// When the work is dropped, once it was asked to stop.
     pub(crate) fn stop_by(&self) -> Option<Instant> {
         self.read(|term| term.stop.as_ref().map(|(_, by)| *by))?
     }
 
-    /// True once the work was told to stop, be it by the clock alone.
+    /// True once the work was asked to stop, be it by the clock alone.
     pub(crate) fn is_told(&self) -> bool {
         self.stop_by().is_some() || self.over.load(Ordering::Acquire)
     }

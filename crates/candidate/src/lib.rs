@@ -8,7 +8,7 @@
 //!                           └──> work(Leadership): a future that the term owns
 //! ```
 //!
-//! The work is a future. It is made anew for each term, told to stop by [`Leadership::stopped`], given a grace period,
+//! The work is a future. It is made anew for each term, asked to stop by [`Leadership::stopped`], given a grace period,
 //! dropped when that is over, and only then is the lease handed to the successor or released. What it spawns by
 //! [`Leadership::spawn`] is stopped and waited for in the same way. After a loss it has no longer than the lease leaves
 //! ([`Config::stop_budget`]): nothing of it acts when another candidate may lead. How a run ended is a value,

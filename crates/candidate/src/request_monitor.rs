@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use elector_runtime::{RequestError, WriteOutcomeKind};
 
-/// Is told how the requests of a session end. It must not block.
+/// Hears how the requests of a session end. It must not block.
 pub(crate) trait RequestMonitor: fmt::Debug + Send + Sync {
     /// A write of the Lease that was made for this, in one word, ended so after that long.
     fn note_write(&self, purpose: &'static str, outcome: WriteOutcomeKind, took: Duration);

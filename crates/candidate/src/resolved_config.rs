@@ -89,7 +89,7 @@ impl ResolvedConfig {
         }
     }
 
-    /// When work is to be gone that is told to stop now for this reason, and whose limits are those. After a loss it has
+    /// When work is to be gone that is asked to stop now for this reason, and whose limits are those. After a loss it has
     /// what is left of the lease: counted from the last deadline that it was told, and not from now, because this process
     /// may have been paused.
     pub(crate) fn stop_by(&self, reason: &StopReason, limits: StopLimits, now: Instant) -> Instant {

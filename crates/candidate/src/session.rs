@@ -47,9 +47,9 @@ pub(crate) struct CandidateSession<'a> {
     failures: SessionFailures,
     write: Option<LeaseWriteUnderWay>,
     work: Option<TermWork>,
-    /// The term that began last and whose end has not been told.
+    /// The term that began last and whose end has not been reported.
     term: Option<Term>,
-    /// The wait that was told last, since the last term.
+    /// The wait that was reported last, since the last term.
     announced: Option<WaitReason>,
     /// The time for which the lease had been free when this process asked for the term itself.
     acquired: Option<Duration>,

@@ -221,7 +221,7 @@ impl StatusPublisher {
     }
 
     /// Passes on what the machine of the session believes now, why it has the work stop if it does so now, and what it
-    /// knows of the Lease; and the wait of this process, which is told as an event and no status is woken for.
+    /// knows of the Lease; and the wait of this process, which is reported as an event and no status is woken for.
     pub(crate) fn publish(
         &self,
         now: Instant,

@@ -64,7 +64,7 @@ impl StopToken {
         }
     }
 
-    /// True once the work is to stop: it was told to, or the belief is over by the clock, now.
+    /// True once the work is to stop: it was asked to, or the belief is over by the clock, now.
     pub fn is_stopped(&self) -> bool {
         self.reason().is_some()
     }

@@ -17,9 +17,9 @@ use elector_protocol::{Instant, Term, Token};
 /// [`Leadership::stop_limits`](crate::Leadership::stop_limits) again after each renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopLimits {
-    /// When the belief ends. Work that was not told to stop before is told then.
+    /// When the belief ends. Work that was not asked to stop before is asked then.
     pub deadline: Instant,
-    /// Until when it may act if it is told at the deadline:
+    /// Until when it may act if it is asked at the deadline:
     /// [`Config::stop_budget`](crate::Config::stop_budget) later.
     pub lease_limit: Instant,
 }
@@ -34,7 +34,7 @@ pub(crate) struct TermState {
     /// Until when the work may act, by the last deadline of the belief.
     pub(crate) limits: StopLimits,
     stage: TermStage,
-    /// Why the work is to stop and when it is dropped, once it was told.
+    /// Why the work is to stop and when it is dropped, once it was asked to.
     pub(crate) stop: Option<(StopReason, Instant)>,
 }
 
@@ -59,7 +59,7 @@ impl StopLimits {
         }
     }
 
-    /// When work is to be gone that is told to stop at `told` and may take `grace` for it: no later than the lease
+    /// When work is to be gone that is asked to stop at `told` and may take `grace` for it: no later than the lease
     /// allows. After a pause that may have passed already, and then it is dropped, or killed, at once.
     #[must_use]
     pub fn stop_by(&self, told: Instant, grace: Duration) -> Instant {
@@ -132,7 +132,7 @@ impl TermState {
         (!self.is_over()).then_some(self.limits.lease_limit)
     }
 
-    /// The time that the work has to stop, if it was told to, or if it were told now.
+    /// The time that the work has to stop, if it was asked to, or if it were asked now.
     pub(crate) fn time_to_stop(&self, now: Instant, grace: Duration) -> Duration {
         let by = match &self.stop {
             _ if self.is_over() => now,

@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(left(), 0);
     }
 
-    /// The time that was told counts although work that was told now would have less, and the lease bounds both.
+    /// The time that was given counts although work that was asked now would have less, and the lease bounds both.
     #[tokio::test(start_paused = true)]
     async fn the_time_to_stop_that_was_told_is_not_that_of_work_that_is_told_now() {
         let (term, guard) = term(100);

@@ -1,4 +1,4 @@
-//! The wait of a candidate before it leads, as it is told.
+//! The wait of a candidate before it leads, as it is reported.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_protocol::Instant;
 use elector_protocol::holder::Wait;
 
-/// A wait for the next term of this candidate. It is logged and told once for each reason
+/// A wait for the next term of this candidate. It is logged and reported once for each reason
 /// ([`Event::Waiting`](crate::Event::Waiting)), and stands in the status while it lasts
 /// ([`LeadershipStatus::waiting`](crate::LeadershipStatus::waiting)).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Waiting {
 
     /// After what time this candidate takes the lease if no elector grants it before, and no other process takes or
     /// renews it. A ping of an elector adds the fallback once more. `None` where this candidate takes nothing: in elected
-    /// mode, where the strategy is another elector's, and where it is told to stand down.
+    /// mode, where the strategy is another elector's, and where it is asked to stand down.
     pub const fn at_most(&self) -> Option<Duration> {
         self.at_most
     }

@@ -1,4 +1,4 @@
-//! The work of one term, owned: started with its guard, told to stop, dropped when it does not, and never forgotten.
+//! The work of one term, owned: started with its guard, asked to stop, dropped when it does not, and never forgotten.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) struct TermWork {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WorkStage {
-    /// It may have been told to stop.
+    /// It may have been asked to stop.
     Running,
     /// Dropped, which takes effect where the work awaits something.
     Dropped {

@@ -132,7 +132,7 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
     let shutdown = async {
         let signal = signal.await;
         ending.store(true, Ordering::Relaxed);
-        // On a thread of its own: the command is told to stop even where this line cannot be written.
+        // On a thread of its own: the command is asked to stop even where this line cannot be written.
         drop(tokio::task::spawn_blocking(move || {
             tracing::info!(%signal, "shutting down");
         }));

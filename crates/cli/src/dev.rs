@@ -90,7 +90,7 @@ struct DevServer {
     close: oneshot::Sender<()>,
 }
 
-/// Runs the sub-command until its scenario is over, or until it is told to stop.
+/// Runs the sub-command until its scenario is over, or until it is asked to stop.
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     init_logging(&LogArgs {
         logging_format: LogFormat::Text,

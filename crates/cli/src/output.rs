@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use elector_runtime::{printable, printable_json};
 use serde::Serialize;
 
-/// How to print a list.
+/// The form of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
     Table,

@@ -94,7 +94,7 @@ const RESERVE_WENT: &str = "it was removed: it served only client-go leaders whe
 /// Exit code for values that cannot be used, as clap has it for flags that cannot be read.
 const USAGE: u8 = 2;
 
-/// Runs the sub-command until it is told to stop.
+/// Runs the sub-command until it is asked to stop.
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let RunArgs {
         elections,

@@ -228,7 +228,7 @@ impl Elector {
     }
 
     #[cfg(test)]
-    pub(crate) fn with_step(mut self, step: crate::session::StepFn) -> Self {
+    pub(crate) fn with_step(mut self, step: crate::elector_context::StepFn) -> Self {
         self.context.step = step;
         self
     }

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use elector_protocol::elector::{Decision, Election, Settings};
+use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{Clock, Cluster};
 
 use crate::config::Config;
 use crate::event::ElectorObserver;
-use crate::session::StepFn;
+
+/// The step of an election: [`Election::step`], save in tests that make it fail.
+pub(crate) type StepFn = fn(&Election, Instant, Timestamp, &Settings) -> Decision;
 
 /// The configuration of one elector and the world that it lives in.
 pub(crate) struct ElectorContext {

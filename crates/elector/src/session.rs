@@ -55,7 +55,6 @@ use crate::metrics::MeasuredQueue;
 use crate::view::{CandidateList, LeaseList, LimitHit, Restored};
 
 pub(crate) use self::monitor::SessionMonitor;
-pub(crate) use self::step::StepFn;
 
 /// The working memory, watches and requests of an elector.
 pub(crate) struct ElectorSession<'a> {

@@ -225,7 +225,7 @@ fn earlier_revisions_tell_of_hand_overs_that_were_in_vain() {
     assert_eq!(explain(&objects).action, Action::Prefer);
 }
 
-/// (R23) What an elector told of its memory is held back for as long as it said, and no longer.
+/// (R23) What an elector reported of its memory is held back for as long as it said, and no longer.
 #[test]
 fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
     let notice = |candidate, because| HoldBackNotice {

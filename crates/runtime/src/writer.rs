@@ -235,7 +235,7 @@ impl Writer {
         outcome
     }
 
-    /// Objects decode with any content, so an answer from something that is no API server is told by what it lacks.
+    /// Objects decode with any content, so an answer from something that is no API server is known by what it lacks.
     fn believable<K: Resource>(
         &self,
         target: &Target,

@@ -18,7 +18,7 @@ pub struct TermReport {
     pub token: Token,
     /// The term's end.
     pub end: TermEnd,
-    /// Why and when the work was told to stop first. `None` where it had ended by then.
+    /// Why and when the work was asked to stop first. `None` where it had ended by then.
     pub told: Option<(StopReason, Instant)>,
     /// The end of the work's future, and its time. `None` while it blocks its thread.
     pub work: Option<(WorkStop, Instant)>,

@@ -21,7 +21,7 @@ fn config() -> Config {
     Config::new("web", "1.0.0".parse().unwrap())
 }
 
-/// Writes a row a second until it is told to stop, and takes so many milliseconds to close.
+/// Writes a row a second until it is asked to stop, and takes so many milliseconds to close.
 async fn controller(leadership: Leadership, rows: EffectLog, close: u64) -> Result<(), String> {
     let mut tick = tokio::time::interval(seconds(1));
     loop {
@@ -106,7 +106,7 @@ async fn a_task_that_the_work_leaves_behind_is_found() {
     }
 }
 
-/// Work that finishes something after it was told to stop may do so on a hand-over, and not when the lease is taken.
+/// Work that finishes something after it was asked to stop may do so on a hand-over, and not when the lease is taken.
 #[tokio::test(start_paused = true)]
 async fn a_hand_over_leaves_the_grace_and_a_lease_that_is_taken_leaves_nothing() {
     let cluster = EmbeddedCluster::new();

@@ -380,7 +380,7 @@ impl<'a> LeadershipCheck<'a> {
     }
 }
 
-/// When the belief of a term was over at the latest, told from the Lease.
+/// When the belief of a term was over at the latest, known from the Lease.
 fn limit(term_record: &TermRecord, limits: &Limits) -> Timestamp {
     let renewed = term_record.renewed.unwrap_or(term_record.granted).at;
     let lasts = limits.longest_belief(term_record.duration);

@@ -1,8 +1,8 @@
-//! The bounds of what can be told from a history.
+//! The bounds of what can be known from a history.
 
 use std::time::Duration;
 
-/// The bounds of what can be told from a history.
+/// The bounds of what can be known from a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     /// `W_max`, which counts for a record without a duration. 15 s, as `--max-lease-duration`.

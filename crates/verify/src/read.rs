@@ -239,7 +239,7 @@ impl RecordingReader {
     }
 }
 
-/// Refuses an object without what a revision is told from another by.
+/// Refuses an object without the fields that tell one revision from another.
 fn check_identified(kind: &str, metadata: &ObjectMeta) -> Result<(), String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));

@@ -112,7 +112,7 @@ impl<'a> WorkTrace<'a> {
             }
         }
         for entry in entries {
-            // A kill is told by another process.
+            // A kill is reported by another process.
             if let EntryContent::Event(event) = &entry.content
                 && event.kind != EventKind::Killed
             {

@@ -1,6 +1,6 @@
 //! A sans-IO rate-limited workqueue with client-go semantics.
 //!
-//! A controller is told *that* something about a key changed, never *what*; it looks and decides. The
+//! A controller hears *that* something about a key changed, never *what*; it looks and decides. The
 //! queue between the two sees to it that a key is worked on by one worker at a time, that a burst of
 //! events about one key costs one look, and that no event is lost, not even one that arrives while its
 //! key is being worked on. Those are the semantics of client-go's `util/workqueue`, rebuilt as a value:

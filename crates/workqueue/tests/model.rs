@@ -182,7 +182,7 @@ proptest! {
                     queue.add_rate_limited(key, now);
                 }
                 Op::Forget(key) => {
-                    // It is not told the time, so the counters below may still be those of before.
+                    // It is not given the time, so the counters below may still be those of before.
                     model.failures.remove(&key);
                     queue.forget(&key);
                     continue;

@@ -86,7 +86,7 @@ pub fn kube_controller_manager() -> Result<PathBuf> {
 }
 
 /// A program with a folder of its own in `tests/cluster/go`: the module that it has its version from, and the variable that is
-/// told.
+/// reported.
 fn single(
     name: &'static str,
     (versioned, variable): (&str, &str),

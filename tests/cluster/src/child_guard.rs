@@ -177,7 +177,7 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // Errors cannot be told from here; if the kill fails, the keeper sees the pipe close and tries again.
+        // Errors cannot be seen from here; if the kill fails, the keeper sees the pipe close and tries again.
         if self.kill().is_ok() {
             let _ = self.tell_keeper("reaped");
         }

@@ -31,7 +31,7 @@ struct CandidateDriver {
     now: Instant,
     wall: Timestamp,
     version: u64,
-    /// The newest Lease that the server told of.
+    /// The newest Lease that the server showed.
     lease: Option<Lease>,
     object: Option<LeaseCandidate>,
     /// The request for the Lease that is under way.

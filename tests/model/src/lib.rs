@@ -13,7 +13,7 @@
 //!
 //! A [`Run`] is one world with its expected verdict. Safe runs must also reach their witnesses; a run with a
 //! `Mutant` must be caught, or the check has lost its teeth. Mutants live in this crate alone: they alter what a
-//! step is told or what becomes of its effects, never the step.
+//! step is given or what becomes of its effects, never the step.
 
 mod apply;
 mod canonical;

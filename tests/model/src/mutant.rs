@@ -1,6 +1,6 @@
 //! Rules broken on purpose: each must be caught, or the check proves nothing.
 //!
-//! A mutant alters what a step is told or what becomes of its effects, never the step. Its effect on an elector is in
+//! A mutant alters what a step is given or what becomes of its effects, never the step. Its effect on an elector is in
 //! `elector_variation`, that on a process in `process_variation`.
 
 /// A plausible way to save a wait, a write or a check.
@@ -14,7 +14,7 @@ pub(super) enum Mutant {
     LeadByEvent,
     /// A fresh read of a record that names the reader is enough to lead.
     LeadByRead,
-    /// The lease is given up as soon as the work is told to stop.
+    /// The lease is given up as soon as the work is asked to stop.
     ReleaseFirst,
     /// Before a release the Lease is read again, but the old local record says whether it is one's own.
     ReleaseByOldRecord,

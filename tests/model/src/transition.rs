@@ -50,11 +50,11 @@ pub(super) enum ProcessTransition {
     SetAside,
     /// It does what is due by its clock.
     Step,
-    /// Its work has stopped, as it was told to.
+    /// Its work has stopped, as it was asked to.
     WorkStops,
     /// Its work ends by itself.
     WorkEnds,
-    /// It is told to write a shorter duration from now on.
+    /// It is asked to write a shorter duration from now on.
     Shorten,
     /// The reply to a renewal that it gave up comes after all.
     LateReply,

@@ -33,7 +33,7 @@ pub(crate) struct SimulatedProcess {
     incarnation: u32,
     /// The number in its identity: that of the incarnation which began under this name.
     named: u32,
-    /// Lease durations go up to this, as electors are told; plain candidates announce none.
+    /// Lease durations go up to this, as electors hear them; plain candidates announce none.
     longest: Duration,
     task: Option<JoinHandle<()>>,
     shutdown: Option<oneshot::Sender<()>>,

@@ -111,7 +111,7 @@ impl Simulation {
                 self.context.report("L4", text);
                 return None;
             }
-            // A process that was told to end while it was paused may end only now.
+            // A process that was asked to end while it was paused may end only now.
             self.restart_all().await;
             sleep(POLL_INTERVAL).await;
         }
@@ -184,7 +184,7 @@ impl Simulation {
         (renewals, others)
     }
 
-    /// L6: a leader that is told to end hands over.
+    /// L6: a leader that is asked to end hands over.
     async fn check_leader_shutdown(&mut self, lease: usize) {
         let name = lease_name(lease);
         let Some(leader) = self.leader_name(&name) else {

@@ -38,7 +38,7 @@ pub struct ElectorVersion {
     pub elector: PathBuf,
     /// The folder `manifests`.
     pub manifests: PathBuf,
-    /// The commit, where it is told.
+    /// The commit, where it is reported.
     pub commit: Option<String>,
 }
 

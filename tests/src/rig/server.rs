@@ -191,7 +191,7 @@ impl Local {
 
     async fn stop(&self) -> Result<()> {
         let open = self.open().take().context("it does not serve")?;
-        // The receiver is gone only if the server has ended, which is told below.
+        // The receiver is gone only if the server has ended, which is reported below.
         let _ = open.close.send(());
         open.serving.await?.context("failed to serve")
     }

@@ -1,4 +1,4 @@
-//! Three replicas of a program whose controller runs under leadership: killed, told to end, stopped and woken, and
+//! Three replicas of a program whose controller runs under leadership: killed, asked to end, stopped and woken, and
 //! preferred. Their writes to the objects that they reconcile tell which term wrote: tokens only grow.
 
 mod replica;

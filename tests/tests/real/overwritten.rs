@@ -105,7 +105,7 @@ fn margin(implementation: Implementation) -> Duration {
     match implementation {
         Implementation::Elector => MARGIN,
         // It leads on for 10 s after its lease is lost, and looks every 2 to 4.4 s whether it is elected again. Meanwhile
-        // the standby may have been elected and told to make room, which takes another 12 s at client-go's pace.
+        // the standby may have been elected and asked to make room, which takes another 12 s at client-go's pace.
         Implementation::ClientGo => MARGIN + Duration::from_secs(10 + 12),
     }
 }

@@ -12,7 +12,7 @@ use super::packages::{BUILT, CratePackages};
 use crate::commands::{self, cargo, show_and_run};
 use crate::{measured, paths};
 
-/// A program of which the size is told. It is made of an adopter.
+/// A program of which the size is reported. It is made of an adopter.
 struct SizedProgram {
     name: &'static str,
     /// Its name in a document.

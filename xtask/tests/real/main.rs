@@ -217,7 +217,7 @@ fn a_client_go_candidate_tells_its_whole_story() {
             "jsonpath={.spec.holderIdentity}",
         ],
     );
-    // Its release is one write after a read; a renewal that is still under way when it is told to stop can come between,
+    // Its release is one write after a read; a renewal that is still under way when it is asked to stop can come between,
     // and client-go does not try again.
     assert!(["", "one"].contains(&said(&holder).as_str()), "{holder:?}");
 }

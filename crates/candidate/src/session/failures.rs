@@ -14,7 +14,7 @@ use crate::request_monitor::RequestMonitor;
 pub(crate) struct SessionFailures {
     mode: Mode,
     log: FailureLog,
-    /// The watches that were refused for lack of rights, which is told once.
+    /// The watches that were refused for lack of rights, which is reported once.
     unwatched: Vec<ServerPath>,
     monitor: Option<Arc<dyn RequestMonitor>>,
 }

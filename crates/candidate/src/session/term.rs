@@ -1,4 +1,4 @@
-//! The term of a session and its work: begun, told to stop, dropped when it does not, and ended.
+//! The term of a session and its work: begun, asked to stop, dropped when it does not, and ended.
 
 use elector_protocol::holder::{Effect, StopReason, WriteKind};
 use elector_protocol::{Instant, Moment, Term, Token};

@@ -32,7 +32,7 @@ fn part_ended(how: &str, term: Option<TermEnd>) -> RunError {
     }
 }
 
-/// A part that ends when it is told to, and does this then.
+/// A part that ends when it is asked to, and does this then.
 fn part_that<F, T>(
     end: F,
 ) -> (

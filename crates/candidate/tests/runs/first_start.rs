@@ -9,7 +9,7 @@ use http::StatusCode;
 use crate::modes::{is_about, plain};
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
 
-/// The waits that a candidate told of, in order.
+/// The waits that a candidate reported, in order.
 fn waits(running: &RunningCandidate) -> Vec<Waiting> {
     let events = running.events.lock().unwrap();
     let waits = events.iter().filter_map(|(event, _)| match event {

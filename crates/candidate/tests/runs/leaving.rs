@@ -1,4 +1,4 @@
-//! The time until a candidate that does not lead ends when it is told to.
+//! The time until a candidate that does not lead ends when it is asked to.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ async fn a_candidate_that_waits_ends_at_once_in_every_state() {
         ends(&cluster, running, &format!("{mode} behind a leader")).await;
         assert_eq!(cluster.candidate(V1BETA1), None);
 
-        // The object that it waits for goes away under its eyes, just before and just after it is told.
+        // The object that it waits for goes away under its eyes, just before and just after it is asked.
         for millis in [0, 1, 2, 5, 1_000] {
             let cluster = OneLease::new(&[V1BETA1]);
             cluster.grant("other");

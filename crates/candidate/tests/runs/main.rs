@@ -168,7 +168,7 @@ async fn leader_that_stands_still(
     (run, handle)
 }
 
-/// Work that returns as soon as it is told to.
+/// Work that returns as soon as it is asked to.
 async fn obedient(leadership: Leadership) -> Result {
     leadership.stopped().await;
     Ok(0)
@@ -177,7 +177,7 @@ async fn obedient(leadership: Leadership) -> Result {
 // === impl RunningCandidate ===
 
 impl RunningCandidate {
-    /// Waits until the candidate has told so many terms to begin.
+    /// Waits until the candidate has reported that number of terms to begin.
     async fn leads(&self, terms: usize) {
         let leading = |event: &Event| matches!(event, Event::Leading { .. });
         eventually(|| self.count(leading) >= terms).await;

@@ -53,7 +53,7 @@ async fn any_other_refusal_of_a_registration_is_waited_out() {
     }
 }
 
-/// The watch would tell sooner or later; the answer to the write has told already.
+/// The watch would tell sooner or later; the answer to the write has reported already.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_is_deleted_during_its_acknowledgement_is_registered_again_at_once() {
     let cluster = OneLease::new(&[V1BETA1]);

@@ -1,4 +1,4 @@
-//! The command as the work of a term: started under a supervisor, told to stop, killed when it does not, and gone with
+//! The command as the work of a term: started under a supervisor, asked to stop, killed when it does not, and gone with
 //! all that it has started before the lease is given up.
 
 use std::ffi::OsString;
@@ -78,7 +78,7 @@ impl RunningCommand {
         }
     }
 
-    /// Waits until the command has exited and nothing of what it has started is left. Meanwhile the supervisor is told
+    /// Waits until the command has exited and nothing of what it has started is left. Meanwhile the supervisor hears
     /// of each renewal.
     pub(super) async fn exit(&mut self) -> io::Result<ExitStatus> {
         loop {

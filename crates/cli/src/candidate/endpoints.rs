@@ -26,7 +26,7 @@ pub(super) struct CandidateEndpointArgs {
 // === impl CandidateEndpointArgs ===
 
 impl CandidateEndpointArgs {
-    /// Listens, and serves from now on. `ending` becomes true once the candidate has been told to end.
+    /// Listens, and serves from now on. `ending` becomes true once the candidate has been asked to end.
     pub(super) async fn serve(
         &self,
         handle: &CandidateHandle,
@@ -41,7 +41,7 @@ impl CandidateEndpointArgs {
     }
 }
 
-/// Live unless work goes on that should have stopped, and ready while it is well, until it is told to end: neither depends
+/// Live unless work goes on that should have stopped, and ready while it is well, until it is asked to end: neither depends
 /// on leadership, nor on the API server.
 fn checks(handle: CandidateHandle, ending: Arc<AtomicBool>) -> HealthChecks {
     let probed = handle.clone();

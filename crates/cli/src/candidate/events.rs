@@ -83,7 +83,7 @@ impl<W: Write> EventLines<W> {
                 self.print("leading", None);
                 self.acquired = false;
             }
-            // Between the loss and the end of the work, the work runs without belief: both are told.
+            // Between the loss and the end of the work, the work runs without belief: both are reported.
             Event::Stopping {
                 reason: StopReason::Lost(loss),
                 ..
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(acquired, [false, true, false, false]);
     }
 
-    /// A loss is told before the work has stopped, and once.
+    /// A loss is reported before the work has stopped, and once.
     #[test]
     fn the_reason_of_an_end_is_that_of_the_loss_or_of_the_probe() {
         let loss = Loss::DeadlinePassed;

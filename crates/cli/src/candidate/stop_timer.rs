@@ -14,7 +14,7 @@ pub(super) struct StopTimer {
     limits: StopLimits,
     /// The time that the command may take to stop.
     grace: Duration,
-    /// When it was told to.
+    /// When it was asked to.
     told: Option<Instant>,
 }
 
@@ -58,7 +58,7 @@ impl StopTimer {
         self.limits = limits;
     }
 
-    /// The order to terminate. The command is told once.
+    /// The order to terminate. The command is asked once.
     fn terminate(&mut self, now: Instant) -> StopStep {
         if self.told.is_some() {
             return StopStep::Nothing;

@@ -77,7 +77,7 @@ impl KubeconfigFile {
 
 impl Drop for KubeconfigFile {
     fn drop(&mut self) {
-        // On the way out of another error, which is the one to be told.
+        // On the way out of another error, which is the one to be reported.
         let _ = self.clear();
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct TimedReport {
 pub(super) enum ParticipantReport {
     Elector(elector::Event),
     Candidate(Identity, elector_candidate::Event),
-    /// The run of a candidate that was not told to leave has ended.
+    /// The run of a candidate that was not asked to leave has ended.
     Left(Identity, String),
 }
 
@@ -162,7 +162,7 @@ impl DevParticipants {
     }
 }
 
-/// Waits until a participant is told to leave. One that is dropped is not told.
+/// Waits until a participant is asked to leave. One that is dropped is not asked.
 async fn gone(left: oneshot::Receiver<()>) {
     left.await.unwrap_or_default();
 }

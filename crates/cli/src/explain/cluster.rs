@@ -23,7 +23,7 @@ macro_rules! listed {
     };
 }
 
-/// Reads all leases and candidates, of one namespace or of all but `kube-node-lease`, and what electors told in Events.
+/// Reads all leases and candidates, of one namespace or of all but `kube-node-lease`, and what electors reported in Events.
 /// Events that cannot be read are one line on standard error, and the leases are explained without them.
 pub(crate) async fn read(
     cluster: &Cluster,

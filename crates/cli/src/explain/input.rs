@@ -167,7 +167,7 @@ impl Collector {
         election.candidates.push(found);
     }
 
-    /// Takes in what an elector told in an Event.
+    /// Takes in what an elector reported in an Event.
     pub(crate) fn hold_back(&mut self, event: HoldBackEvent) {
         self.hold_backs.push(event);
     }

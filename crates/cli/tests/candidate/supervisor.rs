@@ -25,7 +25,7 @@ struct SupervisedScript {
 /// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A command that counts how often it is told to stop, and goes on.
+/// A command that counts how often it is asked to stop, and goes on.
 const STUBBORN: &str =
     "trap 'echo told >> told' TERM; echo $$ > command; while :; do sleep 0.02; done";
 

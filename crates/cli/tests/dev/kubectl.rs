@@ -135,7 +135,7 @@ fn kubectl_is_answered_as_the_transcript_says() {
         assert_eq!(said, expected);
     }
 
-    // The last commands interfered with the participants, whose answer is told.
+    // The last commands interfered with the participants, whose answer is reported.
     dev.wait_for("nobody leads default/demo: the lease was deleted");
     dev.wait_for("leads, term 1");
     dev.signal(Signal::INT);

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use self::process::Dev;
 
-/// The terms that are told, as (name, term).
+/// The terms that are reported, as (name, term).
 fn terms(lines: &[String]) -> Vec<(String, i32)> {
     let leads = |line: &String| {
         let (name, term) = line[9..].split_once(" leads, term ")?;

@@ -9,9 +9,7 @@ use elector_runtime::panic_text;
 
 use crate::builtin::Authority;
 use crate::config::Config;
-
-/// The step of an election: [`Election::step`], save in tests that make it fail.
-pub(crate) type StepFn = fn(&Election, Instant, Timestamp, &Settings) -> Decision;
+use crate::elector_context::StepFn;
 
 /// The settings by which an elector steps.
 pub(crate) struct StepRunner {

@@ -146,7 +146,7 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
         let Some(written) = lease.record.renew_time else {
             continue;
         };
-        // Candidates are told in their newest revision alone, but not before they were created.
+        // Candidates are reported in their newest revision alone, but not before they were created.
         newest.retain(|_, candidate| {
             let known = candidate.created <= written;
             if known {
@@ -159,7 +159,7 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
     for candidate in newest.into_values() {
         replay_candidate(&mut election, candidate, now);
     }
-    // When an operator wrote a word without a time is not told, so it counts.
+    // When an operator wrote a word without a time is not known, so it counts.
     for candidate in &objects.candidates {
         let seen = election.candidates.get_mut(&candidate.name);
         if let Some(first_seen) = seen.and_then(|seen| seen.stand_down_since.as_mut()) {
@@ -169,7 +169,7 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
     if let Some((lease, created)) = &objects.lease {
         let since = lease.record.renew_time.unwrap_or(*created);
         election.handle_lease(instant(since, now), lease.clone(), NewsSource::List);
-        // When the preference was written is not told; the renewals since then hide it.
+        // When the preference was written is not known; the renewals since then hide it.
         election.preference.end_wait();
     }
     election

@@ -203,7 +203,7 @@ impl HoldBack {
     }
 
     /// Remembers what another elector told, so that the same is held back until the same time. `until` is the notice's time
-    /// as an instant; `standing` are the candidates that were there when it was told.
+    /// as an instant; `standing` are the candidates that were there when it was reported.
     pub(super) fn replay(
         &mut self,
         notice: &HoldBackNotice,

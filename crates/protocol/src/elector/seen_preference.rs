@@ -1,6 +1,6 @@
 //! Since when the present preference has been seen, and how often one was withdrawn or moved in this term (R16).
 //!
-//! Electors judge a preferred candidate by what their own watches told them. An elector whose watch of candidates is
+//! Electors judge a preferred candidate by what their own watches showed them. An elector whose watch of candidates is
 //! interrupted judges by old acks, and would take back at once what another elector prefers for good reason. So an
 //! elector gives a preference that it did not know its time before it doubts it. Two electors can also disagree for good
 //! reasons, while the time of an operator's word is over for one of them, or where they are of different builds. So that

@@ -290,7 +290,7 @@ impl AcquisitionWatch {
         counts.unwrap_or(longest)
     }
 
-    /// `W_max` for this process: what was seen, what it was told, and its own W (R18).
+    /// `W_max` for this process: what was seen, what it heard, and its own W (R18).
     fn longest_lease(&self, acquisition: &Acquisition, config: &HolderConfig) -> Duration {
         self.watch
             .longest()

@@ -26,7 +26,7 @@ use crate::tracked::TrackedObject;
 /// * A grant is not accepted while work of a former term still runs, nor while shutting down.
 /// * A grant that already carries a preference for another candidate is accepted and handed on, without starting the
 ///   work.
-/// * A write on the own term that is not one of ours, told by its renewTime, ends the term: the name is shared ([R8]).
+/// * A write on the own term that is not one of ours, known by its renewTime, ends the term: the name is shared ([R8]).
 ///
 /// [R8]: crate::rules#r8
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -315,7 +315,7 @@ impl Holder {
         })
     }
 
-    /// Nothing of the work runs any more, whether it was told to stop or ended by itself.
+    /// Nothing of the work runs any more, whether it was asked to stop or ended by itself.
     pub fn handle_work_stopped(&mut self, now: Moment) {
         self.end_expired_belief(now.holder);
         match &mut self.phase {

@@ -159,7 +159,7 @@ impl Holder {
         (now < self.deadline(&holding)).then_some(holding)
     }
 
-    /// The attempt of ours that a record shows, told by its exact renewTime (R8).
+    /// The attempt of ours that a record shows, known by its exact renewTime (R8).
     fn attempt_of(&self, record: &LeaseRecord) -> Option<&WriteAttempt> {
         let renew_time = record.renew_time?;
         let waiting = matches!(self.phase, TermPhase::Waiting { .. });

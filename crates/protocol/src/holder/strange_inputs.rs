@@ -1,4 +1,4 @@
-//! Any input at any time, in any mode: a holder never panics, and its terms are the ones that it told of.
+//! Any input at any time, in any mode: a holder never panics, and its terms are the ones that it reported.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use crate::time::{Instant, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TermPhase {
-    /// Not holding, and nothing runs. `ended` is the end of the last term, until it has been told.
+    /// Not holding, and nothing runs. `ended` is the end of the last term, until it has been reported.
     Waiting { ended: Option<Ending> },
     /// The known record is a term that this process accepted.
     Holding(Holding),

@@ -79,7 +79,7 @@ fn registered() -> Registration {
 }
 
 /// Found by the simulation: the read brought what had been there before the ping, which was then never
-/// acked, since it stayed and no event told of it again.
+/// acked, since it stayed and no event named it again.
 #[test]
 fn a_ping_that_comes_while_a_read_is_under_way_is_acked() {
     let mut registration = registered();

@@ -116,7 +116,7 @@ fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
     }
 }
 
-/// (R15) A candidate without an emulation version, or without renewTime, is neither pinged nor eligible; it is told so.
+/// (R15) A candidate without an emulation version, or without renewTime, is neither pinged nor eligible: its reason says so.
 #[test]
 fn a_candidate_without_what_an_election_needs_is_not_elected() {
     for (emulation, why) in [

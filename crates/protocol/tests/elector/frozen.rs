@@ -37,7 +37,7 @@ fn a_freeze_that_ends_more_than_a_day_ahead_does_not_count_yet() {
     assert_reason!(fixture, Reason::Frozen { .. });
 }
 
-/// A holder that cannot be elected, or is told to stand down, is not moved either; where it is the best, there is
+/// A holder that cannot be elected, or is asked to stand down, is not moved either; where it is the best, there is
 /// nothing to tell.
 #[test]
 fn a_holder_that_is_not_eligible_stays_while_the_lease_is_frozen() {

@@ -64,7 +64,7 @@ fn nothing_else_in_a_held_record_prolongs_it() {
     }
 }
 
-/// (R4) The same revision told twice is one sighting; an older one says nothing, unless a list tells it.
+/// (R4) The same revision reported twice is one sighting; an older one says nothing, unless a list tells it.
 #[test]
 fn a_revision_that_is_told_again_or_is_older_prolongs_no_lease() {
     for (version, news) in [

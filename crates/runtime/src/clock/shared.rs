@@ -1,4 +1,4 @@
-//! An instant of the holder's clock, told to another process on the same machine.
+//! An instant of the holder's clock, passed to another process on the same machine.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ pub struct SharedInstant {
 // === impl SystemClock ===
 
 impl SystemClock {
-    /// An instant of [`Clock::holder`](super::Clock::holder) of this process, to be told to another one.
+    /// An instant of [`Clock::holder`](super::Clock::holder) of this process, to be passed to another one.
     pub fn share(&self, instant: Instant) -> SharedInstant {
         SharedInstant::of(instant, self.holder_reading())
     }
 
-    /// An instant that another process has told, on [`Clock::holder`](super::Clock::holder) of this one. One before the
+    /// An instant that another process has reported, on [`Clock::holder`](super::Clock::holder) of this one. One before the
     /// start of this clock becomes that start.
     pub fn adopt(&self, shared: SharedInstant) -> Instant {
         shared.on(self.holder_reading())

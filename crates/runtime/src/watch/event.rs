@@ -12,7 +12,7 @@ use crate::request::RequestError;
 /// otherwise. `L` is what a list is read into, object by object: [`Watch`](crate::Watch) says what for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchEvent<T, L = Vec<T>> {
-    /// A list begins: what happened since the last event, if there was one, may never be told.
+    /// A list begins: what happened since the last event, if there was one, may never be reported.
     Gap {
         /// Where.
         namespace: Option<Arc<str>>,

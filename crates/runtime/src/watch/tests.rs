@@ -119,7 +119,7 @@ async fn a_list_is_followed_by_its_changes() {
             "applied bad"
         ]
     );
-    // The next one continues after the last event, and no gap is told.
+    // The next one continues after the last event, and no gap is reported.
     tokio::select! {
         biased;
         event = watch.next() => panic!("{event:?}"),

@@ -131,7 +131,7 @@ pub(crate) const PREFIX: &str = "scale";
 const SETTLES: Duration = Duration::from_secs(30);
 /// The interval of progress reports.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// For how long nothing must happen until all is told.
+/// For how long nothing must happen until all is reported.
 const QUIET: Duration = Duration::from_millis(1500);
 
 // === impl FleetCounts ===

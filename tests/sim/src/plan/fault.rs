@@ -37,7 +37,7 @@ pub enum Requests {
 pub enum FaultKind {
     /// A process dies and is started again, under the same name or a new one.
     Crash(ProcessIndex, Duration, RestartName),
-    /// A process is told to end, and is started again.
+    /// A process is asked to end, and is started again.
     ShutDown(ProcessIndex, Duration),
     /// A process is stopped in the middle of what it does.
     Pause(ProcessIndex, Duration),

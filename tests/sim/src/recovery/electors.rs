@@ -50,7 +50,7 @@ impl Simulation {
         self.check_renewals(ELECTOR_LOCK, &leader, (since, lasted), limits);
     }
 
-    /// An elector that leads the others is told to end, and another one follows at once. The next one dies together with
+    /// An elector that leads the others is asked to end, and another one follows at once. The next one dies together with
     /// the leader of a lease: the electors that stood by have watched both, so neither waits for the other.
     pub(super) async fn check_elector_changes(&mut self, lease: usize) {
         if self.elector_lock().is_none() || self.plan.setup.electors.len() < 2 {

@@ -39,7 +39,7 @@ struct ReconcileContext {
     name: String,
 }
 
-/// Runs a replica until it is told to end.
+/// Runs a replica until it is asked to end.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new();
     let run = async { replicate(arguments).await };

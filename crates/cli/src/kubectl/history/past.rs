@@ -163,7 +163,7 @@ impl LeasePast {
 // === impl PastLine ===
 
 impl PastLine {
-    /// The note, and how often it was told.
+    /// The note, and how often it was reported.
     pub(super) fn message(&self, now: Timestamp) -> String {
         if self.count < 2 {
             return self.note.clone();

@@ -105,7 +105,7 @@ async fn next(leases: &mut Watch<Lease>, candidates: &mut Watch<LeaseCandidate>)
     }
 }
 
-/// Takes in what a watch told. Whether it was a list.
+/// Takes in what a watch reported. Whether it was a list.
 fn apply<T>(
     known: &mut BTreeMap<LeaseKey, T>,
     event: WatchEvent<T>,

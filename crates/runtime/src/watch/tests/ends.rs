@@ -8,7 +8,7 @@ fn watched_for(seconds: u64, end: WatchEnd) -> Reply {
     Reply::Lines(vec![(Duration::from_secs(seconds), bookmark)], end)
 }
 
-/// The requests of a watch in the first 40 s after a list at version 10, and what it told after the list.
+/// The requests of a watch in the first 40 s after a list at version 10, and what it reported after the list.
 async fn after_list(replies: impl IntoIterator<Item = Reply>) -> (Vec<String>, Vec<String>) {
     let script = Script::new(std::iter::once(list("10", &[])).chain(replies));
     let mut watch = whole(&script);
