@@ -22,28 +22,28 @@ pub(crate) enum BenchTask {
     #[command(disable_help_flag = true)]
     Upstream(PassedArgs),
 
-    /// What it costs a program to ask whether it leads, and how soon its controllers reconcile once it does
+    /// The cost for a program of asking if it leads, and the time until its controllers reconcile once it does
     Leadership {
         /// Write the figures into docs/leadership.md
         #[arg(long)]
         record: bool,
     },
 
-    /// How long two hundred leases are without a leader, by a release build on a real kube-apiserver
+    /// The times without a leader of two hundred leases, by a release build on a real kube-apiserver
     HandOvers {
         /// Write the figures into docs/leadership.md
         #[arg(long)]
         record: bool,
     },
 
-    /// How many crates and bytes elector-candidate adds to a program
+    /// The crates and bytes that elector-candidate adds to a program
     Size {
         /// Write the table into adopters/README.md
         #[arg(long)]
         record: bool,
     },
 
-    /// How long a newcomer waits, from a fresh clone with an empty cargo cache
+    /// The waits of a newcomer, from a fresh clone with an empty cargo cache
     Builds {
         /// The last command that is timed; those before it run too
         #[arg(long, value_enum, default_value = "warm-tests")]
@@ -54,7 +54,7 @@ pub(crate) enum BenchTask {
         record: bool,
     },
 
-    /// What a namespace that is filled without end costs, and what its neighbour notices, on a real kube-apiserver
+    /// The cost of a namespace that is filled without end, to itself and to its neighbour, on a real kube-apiserver
     Noisy {
         /// Write the figures into docs/bounds.md
         #[arg(long)]

@@ -19,7 +19,7 @@ use serde_json::json;
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask sim")]
 struct SimArgs {
-    /// How many seeds to run
+    /// The number of seeds to run
     #[arg(long, value_name = "N", default_value_t = 120)]
     seeds: u64,
 
@@ -31,7 +31,7 @@ struct SimArgs {
     #[arg(long, value_name = "M")]
     minutes: Option<u64>,
 
-    /// How many at a time; one for each processor by default
+    /// The number at a time; one for each processor by default
     #[arg(long, value_name = "J")]
     jobs: Option<usize>,
 
