@@ -15,6 +15,7 @@ mod account;
 mod audit_log;
 mod candidate;
 pub mod definition;
+mod descendants;
 mod eventually;
 mod journal;
 mod kubectl;
@@ -36,6 +37,7 @@ mod testbed;
 pub use account::TestAccount;
 pub use audit_log::{AuditLog, AuditedWrite, ResourceVerb};
 pub use candidate::{CandidateBuilder, StartedCandidate};
+pub use descendants::signal_descendants;
 pub use elector_verify::{
     EntryContent, Event, EventKind, HistoryEntry, Implementation, WorkInterval, between,
     work_intervals,

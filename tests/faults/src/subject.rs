@@ -1,13 +1,14 @@
 //! The subjects of the matrix, and how their processes are started.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use elector_cluster::child_guard::ChildGuard;
-use rustix::process::{Pid, Signal, kill_process};
+use elector_tests::rig::signal_descendants;
+use rustix::process::Signal;
 
 use crate::analysis::Order;
 use crate::proxy::ProxyPort;
@@ -270,17 +271,7 @@ impl LoggedProcess {
 
     /// Sends a signal to it and to all that it has started, as the freezer of a container does; to the youngest first.
     pub(crate) fn signal_all(&mut self, signal: Signal) -> Result<()> {
-        let mut family = vec![self.child.id()];
-        let mut next = 0;
-        while let Some(parent) = family.get(next).copied() {
-            family.extend(children(parent)?);
-            next += 1;
-        }
-        for id in family.into_iter().skip(1).rev() {
-            let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
-            // It may have ended in between.
-            let _ = pid.map(|pid| kill_process(pid, signal));
-        }
+        signal_descendants(self.child.id(), signal)?;
         self.signal(signal)
     }
 
@@ -288,26 +279,4 @@ impl LoggedProcess {
     pub(crate) fn has_ended(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
-}
-
-/// The processes whose parent is that one.
-fn children(parent: u32) -> Result<Vec<u32>> {
-    let mut children = Vec::new();
-    for entry in fs::read_dir("/proc").context("failed to read /proc")? {
-        let name = entry?.file_name();
-        let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        // One that has ended in between has no file any more.
-        let Ok(stat) = fs::read_to_string(format!("/proc/{id}/stat")) else {
-            continue;
-        };
-        // The name, in parentheses, may contain anything; after it come the state and the parent.
-        let after = stat.rsplit_once(") ").map(|(_, after)| after);
-        let its_parent = after.and_then(|after| after.split(' ').nth(1)?.parse().ok());
-        if its_parent == Some(parent) {
-            children.push(id);
-        }
-    }
-    Ok(children)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::annotation;
-use elector_tests::rig::{StartedCandidate, Testbed, eventually};
+use elector_tests::rig::{StartedCandidate, Testbed, eventually, signal_descendants};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -36,11 +36,8 @@ pub(super) async fn writes_with_its_old_token(testbed: Arc<Testbed>) -> Result<(
         .parse()?;
     let work = Pid::from_raw(work).context("no process")?;
     first.process.signal(Signal::STOP)?;
-    let below = descendants(first.process.id())?;
+    let below = signal_descendants(first.process.id(), Signal::STOP)?;
     ensure!(below.contains(&work) && below.len() >= 2, "{below:?}");
-    for pid in &below {
-        kill_process(*pid, Signal::STOP)?;
-    }
     testbed.note("first stands still");
     second.leads(SHORT_LEASE * 2 + PROMPTLY).await?;
 
@@ -49,9 +46,7 @@ pub(super) async fn writes_with_its_old_token(testbed: Arc<Testbed>) -> Result<(
     until_answered(testbed, account, old, Some("is not that of a leader")).await?;
     let before = object(testbed).await?;
     testbed.note("the work of first wakes up");
-    for pid in descendants(work.as_raw_nonzero().get().unsigned_abs())? {
-        kill_process(pid, Signal::CONT)?;
-    }
+    signal_descendants(work.as_raw_nonzero().get().unsigned_abs(), Signal::CONT)?;
     kill_process(work, Signal::CONT)?;
     refusals(testbed, "first").await?;
     let after = object(testbed).await?;
@@ -62,10 +57,7 @@ pub(super) async fn writes_with_its_old_token(testbed: Arc<Testbed>) -> Result<(
     // It is refused again and again, until the processes that watch over it wake up too.
     refusals(testbed, "first").await?;
     testbed.note("all of first wakes up");
-    for pid in below {
-        // A write that was under way is over.
-        let _ = kill_process(pid, Signal::CONT);
-    }
+    signal_descendants(first.process.id(), Signal::CONT)?;
     first.process.signal(Signal::CONT)?;
     testbed.stays("second", 2).await?;
     until_gone(work).await?;
@@ -147,31 +139,4 @@ async fn until_gone(pid: Pid) -> Result<()> {
         Ok(())
     };
     eventually(PROMPTLY, ask).await
-}
-
-/// The processes below that one.
-fn descendants(root: u32) -> Result<Vec<Pid>> {
-    let mut parents = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // State and parent follow the name, which ends with the last parenthesis.
-        let parent = stat
-            .rsplit_once(") ")
-            .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
-        parents.extend(parent.map(|parent| (pid, parent)));
-    }
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(&parent) = found.get(next) {
-        let children = parents.iter().filter(|(_, of)| *of == parent);
-        found.extend(children.map(|(pid, _)| *pid));
-        next += 1;
-    }
-    let pids = found[1..].iter();
-    let pids = pids.filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?));
-    Ok(pids.collect())
 }
