@@ -176,6 +176,11 @@ fn mutants(tree: &Path, package: &str) -> Command {
             "--package",
             package,
         ])
+        // What is compiled anew for each mutant is seldom worth to be optimised.
+        .args([
+            "--cargo-arg=--config=profile.dev.package.elector-protocol.opt-level=1",
+            "--cargo-arg=--config=profile.dev.package.elector-protocol.codegen-units=16",
+        ])
         // A program chooses this; a library by itself needs it from outside.
         .env("K8S_OPENAPI_ENABLED_VERSION", "1.36")
         .env_remove("CARGO_TARGET_DIR");

@@ -350,7 +350,8 @@ impl Testbed {
         let term = term.await?;
         let kept = (holder.to_owned(), term);
         let start = self.journal.mark();
-        let patience = Duration::from_secs(8) * u32::try_from(times)?;
+        // A third of the longest renew deadline that a scenario has is 8 s.
+        let patience = Duration::from_secs(15) * u32::try_from(times)?;
         let what = format!("{holder} renews {times} times");
         let outcome = self.journal.until(&what, patience, |entries| {
             let mut renewals = Vec::new();
