@@ -6,8 +6,8 @@ use elector_protocol::{LeaseKey, Timestamp};
 use elector_verify::{Actor, audit};
 
 use super::{ElectorDriver, TrackedLease};
-use crate::time::wall;
-use crate::wire;
+use crate::arbitrary::time::wall;
+use crate::arbitrary::wire;
 
 // === impl ElectorDriver ===
 

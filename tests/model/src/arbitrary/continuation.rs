@@ -9,7 +9,7 @@ use elector_protocol::{
     Token, Uid,
 };
 
-use crate::time::wall;
+use crate::arbitrary::time::wall;
 
 /// The behaviour of server and candidates from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
