@@ -1,4 +1,4 @@
-//! A process's way to the API server: writes down what it sends, and lets it take as long as it does.
+//! A process's way to the API server: writes down what it sends, and lets it take its time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -145,7 +145,7 @@ async fn enter(testbed: &Testbed) -> Result<(TestProcess, [StartedCandidate; 2])
     Ok((elector, [leader, standby]))
 }
 
-/// Takes the API server away, and starts it again after so long; `meanwhile` is done in the middle of it.
+/// Takes the API server away, and starts it again after this time; `meanwhile` is done in the middle of it.
 async fn outage(
     testbed: &Testbed,
     down: Duration,

@@ -200,7 +200,7 @@ impl BuiltinAuthority {
                 );
             }
             Authority::Standby => {
-                info!("waiting until the built-in controller has certainly stopped");
+                info!("waiting until the last term of the built-in controller must have ended");
             }
             Authority::Unknown => {}
         }

@@ -35,7 +35,7 @@ enum HolderEvent {
     Blank,
     Delete,
     Create,
-    /// The watch brings the revision of so many writes ago.
+    /// The watch brings the revision of this number of writes ago.
     Event(usize),
     Absent,
     /// A ping of the own candidate is seen.

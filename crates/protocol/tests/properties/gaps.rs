@@ -18,7 +18,7 @@ use crate::RecordedElection;
 /// One thing that happens to the Lease or to the watch of the elector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum GapStep {
-    /// So many seconds pass.
+    /// This number of seconds passes.
     Pass(u8),
     /// The Lease changes; `missed`: the watch breaks before it tells.
     LeaseChange { change: LeaseChange, missed: bool },

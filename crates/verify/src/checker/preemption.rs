@@ -1,5 +1,5 @@
 //! R23, judged by what the store shows and each elector certainly saw: how many holders it has make room, and how long it
-//! prefers no candidate after a hand-over that was in vain.
+//! prefers no candidate after a hand-over that was not accepted.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ struct SeenSpan {
     at: Timestamp,
 }
 
-/// The budget of pre-emptions (`--preemptions`), and as many more for the candidate that an operator prefers.
+/// The budget of pre-emptions (`--preemptions`), doubled for the candidate that an operator prefers.
 const BUDGET: usize = 3;
 
 /// The window of that budget (`--preemption-window`).
 const WINDOW: Duration = Duration::from_secs(10 * 60);
 
-/// The time for which no candidate is preferred after a hand-over in vain. After several in a row it is longer, and for
-/// candidates that are new: elections remember that, and a record does not tell it.
+/// The time for which no candidate is preferred after a hand-over that was not accepted. After several in a row it is longer, and for
+/// candidates that are new: elections remember that, and a record does not show it.
 const HELD_BACK: Duration = Duration::from_secs(60);
 
 // === impl Preemptions ===
@@ -58,7 +58,7 @@ impl Preemptions {
         let before = before.filter(|it| it.uid == after.uid);
         let before = before.map(|it| &it.record);
         let Some(writer) = writer else {
-            // A stranger's write ends what can be told of this term, unless it leaves the record, as an operator's word.
+            // A stranger's write ends what is known of this term, unless it leaves the record, as an operator's word.
             self.is_known &= before == Some(record);
             return Ok(());
         };
@@ -131,7 +131,7 @@ impl Preemptions {
         }
         if lately(&self.failures, HELD_BACK) > 0 {
             return Err(format!(
-                "{preferred} is preferred within {HELD_BACK:?} of a hand-over in vain (R23)"
+                "{preferred} is preferred within {HELD_BACK:?} of a hand-over that was not accepted (R23)"
             ));
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   watch of Leases ───────────> accept, when a candidate is granted a lease ──┐
-//!   watch of LeaseCandidates ──> ack, when one is pinged ──────────────────────┼──> requests, so many at a time
+//!   watch of LeaseCandidates ──> ack, when one is pinged ──────────────────────┼──> requests, a limited number at a time
 //!   deadlines ─────────────────> renewals ─────────────────────────────────────┤
 //!                                registrations, lease by lease ────────────────┘
 //! ```

@@ -42,7 +42,7 @@ struct SeenTokens {
 // === impl ReconciledTokens ===
 
 impl ReconciledTokens {
-    /// Creates so many objects, and follows them.
+    /// Creates this number of objects, and follows them.
     pub(super) async fn follow(testbed: &Testbed, count: usize) -> Result<Self> {
         let client = testbed.site().client().clone();
         let api = Api::<ConfigMap>::namespaced(client, testbed.namespace());

@@ -186,7 +186,7 @@ fn one_identity_is_one_life() {
     let twice = and_then(twice, [event(4.0, "a", EventKind::Killed), again(5.0)]);
     assert_breach(
         &twice,
-        "S9: lease /work: two lives of a led with the token 11",
+        "S9: lease /work: two processes of a led with the token 11",
     );
     let beside = and_then(a_leads(), [event(5.0, "a", EventKind::Leading)]);
     assert_breach(
