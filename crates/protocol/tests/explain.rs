@@ -57,7 +57,7 @@ fn mk_lease(record: LeaseRecord) -> LeaseSnapshot {
         uid: Uid::new("1"),
         version: ResourceVersion(7),
         record,
-        word: elector_protocol::OperatorWord::default(),
+        overrides: elector_protocol::OperatorOverrides::default(),
     }
 }
 

@@ -289,7 +289,7 @@ impl AlteredStep<'_> {
             uid: known.map_or_else(|| Uid::new("hypothetical"), |known| known.uid),
             version,
             record: record.clone(),
-            word: elector_protocol::OperatorWord::default(),
+            overrides: elector_protocol::OperatorOverrides::default(),
         };
         election.handle_lease(NOW, snapshot, NewsSource::Watch);
         (self.step)(&election)

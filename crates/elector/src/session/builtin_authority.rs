@@ -338,7 +338,7 @@ mod tests {
                 uid: Uid::new("lock"),
                 version: ResourceVersion(7),
                 record,
-                word: elector_protocol::OperatorWord::default(),
+                overrides: elector_protocol::OperatorOverrides::default(),
             };
             let at = |millis: u64| Moment::same(Instant::from_epoch(Duration::from_millis(millis)));
             machine.handle_event(at(1_000), LeaseEvent::Seen(snapshot, Watch));

@@ -49,7 +49,7 @@ fn lease(name: &str, version: u64, record: LeaseRecord) -> LeaseSeen {
         uid: Uid::new("uid"),
         version,
         record,
-        word: elector_protocol::OperatorWord::default(),
+        overrides: elector_protocol::OperatorOverrides::default(),
     };
     LeaseSeen {
         key: key(name),

@@ -121,7 +121,7 @@ impl LeaseRegister {
             uid: Uid::new(self.uid.to_string()),
             version: ResourceVersion(self.version),
             record,
-            word: crate::operator_word::OperatorWord::default(),
+            overrides: crate::operator_overrides::OperatorOverrides::default(),
         });
     }
 

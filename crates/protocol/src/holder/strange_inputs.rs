@@ -49,7 +49,7 @@ fn snapshots() -> impl Arbitrary<Value = LeaseSnapshot> {
                     token: token.map(|token| Token(ResourceVersion(token))),
                     token_term: Some(Term(token_term)),
                 },
-                word: crate::operator_word::OperatorWord::default(),
+                overrides: crate::operator_overrides::OperatorOverrides::default(),
             }
         })
 }

@@ -7,7 +7,7 @@ use elector_protocol::elector::{
 };
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    OperatorPreference, OperatorWord, Rejection, ResourceVersion, StandDown, StrategyName,
+    OperatorOverrides, OperatorPreference, Rejection, ResourceVersion, StandDown, StrategyName,
     Timestamp, Token, Uid,
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct ElectionFixture {
     pub(crate) now: Instant,
     pub(crate) version: u64,
     /// The operator's word on the Lease: its next revisions say it too.
-    pub(crate) word: OperatorWord,
+    pub(crate) overrides: OperatorOverrides,
 }
 
 /// Something that happens to an election.
@@ -35,7 +35,7 @@ impl ElectionFixture {
             settings: Settings::default(),
             now: Instant::from_epoch(Duration::from_secs(3600)),
             version: 100,
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         }
     }
 
@@ -282,12 +282,12 @@ impl ElectionFixture {
 
     fn show(&mut self, uid: Uid, record: LeaseRecord, news: NewsSource) {
         let version = self.next_version();
-        let word = self.word.clone();
+        let overrides = self.overrides.clone();
         let snapshot = LeaseSnapshot {
             uid,
             version,
             record,
-            word,
+            overrides,
         };
         self.election.handle_lease(self.now, snapshot, news);
     }
@@ -305,7 +305,7 @@ impl ElectionFixture {
             uid: Uid::new("lease-1"),
             version: ResourceVersion(1),
             record,
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         };
         self.election
             .handle_lease(self.now, restored, NewsSource::List);
@@ -343,13 +343,13 @@ impl ElectionFixture {
 
     /// An operator freezes the lease from now on for some seconds; the record stays.
     pub(crate) fn freeze(&mut self, seconds: f64) {
-        self.word.freeze = Some(self.wall_after(seconds));
+        self.overrides.freeze = Some(self.wall_after(seconds));
         self.lease(self.record());
     }
 
     /// An operator prefers a candidate from now on for some seconds; the record stays.
     pub(crate) fn prefer(&mut self, name: &str, seconds: f64) {
-        self.word.prefer = Some(Box::new(OperatorPreference {
+        self.overrides.prefer = Some(Box::new(OperatorPreference {
             candidate: id(name),
             until: self.wall_after(seconds),
         }));

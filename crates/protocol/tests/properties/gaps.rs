@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, OperatorWord,
-    ResourceVersion, StrategyName, Timestamp, Token, Uid,
+    CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot,
+    OperatorOverrides, ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof};
 use proptest::test_runner::TestCaseError;
@@ -124,7 +124,7 @@ impl GappyWatch {
             uid,
             version,
             record,
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         });
         match self.lease.clone() {
             Some(lease) => {

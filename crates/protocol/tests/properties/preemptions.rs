@@ -9,7 +9,7 @@ use std::time::Duration;
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    OperatorWord, ResourceVersion, StrategyName, Timestamp, Token, Uid,
+    OperatorOverrides, ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 use elector_verify::{ElectorSight, TermSource, WriterRole};
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_assert, prop_oneof};
@@ -101,7 +101,7 @@ impl PreemptedLease {
             uid: Uid::new("lease"),
             version: ResourceVersion(1),
             record: LeaseRecord::born(None).released(Timestamp::MIN),
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         };
         let settings = Settings::default();
         let mut world = Self {

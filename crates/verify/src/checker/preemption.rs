@@ -54,7 +54,7 @@ impl Preemptions {
         at: Timestamp,
         writer: Option<&RecordedWriter>,
     ) -> Result<(), String> {
-        let (word, record) = (before.map(|it| &it.word), &after.record);
+        let (overrides, record) = (before.map(|it| &it.overrides), &after.record);
         let before = before.filter(|it| it.uid == after.uid);
         let before = before.map(|it| &it.record);
         let Some(writer) = writer else {
@@ -83,9 +83,9 @@ impl Preemptions {
         if before.preferred_holder.as_ref() == Some(preferred) {
             return Ok(());
         }
-        let worded = word.and_then(|word| word.prefer.as_ref());
-        let worded = worded.is_some_and(|word| word.candidate == *preferred);
-        let budget = if worded { 2 * BUDGET } else { BUDGET };
+        let by_operator = overrides.and_then(|overrides| overrides.prefer.as_ref());
+        let by_operator = by_operator.is_some_and(|it| it.candidate == *preferred);
+        let budget = if by_operator { 2 * BUDGET } else { BUDGET };
         let judged = self.preference(writer, sight, preferred, budget);
         self.asked.get_or_insert(writer.sent);
         judged

@@ -233,7 +233,7 @@ impl Continuation<'_> {
             uid,
             version: self.next_version(),
             record,
-            word: elector_protocol::OperatorWord::default(),
+            overrides: elector_protocol::OperatorOverrides::default(),
         };
         self.election.handle_lease(self.now, snapshot, news);
     }

@@ -126,7 +126,7 @@ fn holder_and_preferred_are_considered_however_young_they_are() {
 fn the_candidate_that_an_operator_prefers_is_considered() {
     let mut world = crowded();
     let mut preferring = lease("l", 2000, held("c00000", 1));
-    preferring.snapshot.as_mut().unwrap().word.prefer = Some(Box::new(OperatorPreference {
+    preferring.snapshot.as_mut().unwrap().overrides.prefer = Some(Box::new(OperatorPreference {
         candidate: id("c00099"),
         until: Timestamp::MAX,
     }));
