@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::fixture::{
-    HolderFixture, LeaseRegister, Network, auto, config_of, identity, plain, seconds, wall_at,
-};
 use super::super::{
     Acquisition, Effect, Holder, HolderConfig, HolderMode, LeaseEvent, LeaseOutcome, Wait,
     WaitReason, WriteKind,
+};
+use super::fixture::{
+    HolderFixture, LeaseRegister, Network, auto, config_of, identity, plain, seconds, wall_at,
 };
 use crate::lease::{LeaseRecord, Occupancy};
 use crate::lease_watch::NewsSource;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{
+use super::super::{
     Acquisition, Decision, Effect, Ending, Holder, HolderConfig, HolderMode, LeaseEvent,
     LeaseOutcome, Loss, ReadFailed, StopReason, WriteKind,
 };

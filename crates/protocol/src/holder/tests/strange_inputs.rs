@@ -7,8 +7,8 @@ use proptest::prelude::{
     Just, ProptestConfig, Strategy as Arbitrary, any, prop_assert, prop_oneof, proptest,
 };
 
+use super::super::{Holder, LeaseEvent, LeaseOutcome, ReadFailed};
 use super::fixture::{config_of, identity, modes};
-use super::{Holder, LeaseEvent, LeaseOutcome, ReadFailed};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token, Uid};

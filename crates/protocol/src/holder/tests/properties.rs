@@ -10,11 +10,11 @@ use proptest::prelude::{
     prop_assert_ne, prop_oneof, proptest,
 };
 
-use super::fixture::{LeaseRegister, config_of, form, identity, modes, wall_at};
-use super::shown_history::ShownHistory;
-use super::{
+use super::super::{
     Effect, Holder, HolderMode, LeaseEvent, LeaseOutcome, ReadFailed, StopReason, WriteKind,
 };
+use super::fixture::{LeaseRegister, config_of, form, identity, modes, wall_at};
+use super::shown_history::ShownHistory;
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token, Uid};
