@@ -168,10 +168,7 @@ pub use rejection::Rejection;
 pub use renumber::{Renumber, Renumbering};
 pub use resolution::{Conflict, Resolution};
 pub use spec::{CandidateRecord, CandidateSpec};
-pub use strategy::{
-    HighestPriority, NewestVersion, OldestEmulationVersion, Sticky, Strategy, StrategyName,
-    StrategyNameError,
-};
+pub use strategy::{Strategy, StrategyName, StrategyNameError};
 pub use time::{Instant, Moment, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};
 pub use transition::Transition;
