@@ -51,6 +51,15 @@ impl Replica {
         }
     }
 
+    /// One that has come to act, and this one, which has watched for long enough to follow it at once.
+    async fn pair(cluster: &EmbeddedCluster, standby: &'static str) -> (Self, Self) {
+        let active = Self::start(cluster, "active");
+        pass(seconds(3)).await;
+        let standby = Self::start(cluster, standby);
+        pass(seconds(20)).await;
+        (active, standby)
+    }
+
     /// True if it holds the lock.
     fn leads(&self) -> bool {
         lock_holder(&self.cluster).starts_with(&format!("elector_{}_", self.name))

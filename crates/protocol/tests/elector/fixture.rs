@@ -50,9 +50,19 @@ impl ElectionFixture {
 
     /// The first of these candidates leads, of version 1.N.0; the others appear then.
     pub(crate) fn led(candidates: &[(&str, u64)]) -> Self {
-        let mut fixture = Self::new();
-        for (index, (name, minor)) in candidates.iter().enumerate() {
+        Self::led_as(candidates, |fixture, name, minor| {
             fixture.register(name, *minor);
+        })
+    }
+
+    /// The same, with candidates that are registered by this function.
+    pub(crate) fn led_as<T>(
+        candidates: &[(&str, T)],
+        register: impl Fn(&mut Self, &str, &T),
+    ) -> Self {
+        let mut fixture = Self::new();
+        for (index, (name, of)) in candidates.iter().enumerate() {
+            register(&mut fixture, name, of);
             if index == 0 {
                 fixture.lease(LeaseRecord::born(None));
                 fixture.grants(name);
