@@ -88,8 +88,8 @@ impl Transport {
             ),
             Err(error) => log.note(&self.author.name, format_args!("<- {summary}: {error}")),
         }
-        let told = matches!(self.author.role, Role::Elector { .. }) && tells;
-        answer.map(|answer| match told && answer.status().is_success() {
+        let reports = matches!(self.author.role, Role::Elector { .. }) && tells;
+        answer.map(|answer| match reports && answer.status().is_success() {
             true => self.note_delivery(answer),
             false => answer,
         })

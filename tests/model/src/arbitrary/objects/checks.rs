@@ -102,9 +102,10 @@ impl TrackedLease {
             ..Objects::default()
         };
         for now in [Timestamp::MIN, wall(), Timestamp::MAX] {
-            let told = Explanation::of(&objects, now, settings);
-            wire::check_line(&told.reason.to_string());
-            told.candidates
+            let explained = Explanation::of(&objects, now, settings);
+            wire::check_line(&explained.reason.to_string());
+            explained
+                .candidates
                 .iter()
                 .for_each(|ranked| wire::check_line(&ranked.reason));
         }
