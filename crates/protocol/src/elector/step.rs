@@ -218,7 +218,7 @@ impl<'a> Step<'a> {
     }
 
     fn none_eligible(&self, strategy: Option<&dyn Strategy>) -> Reason {
-        let unfit = |seen: &ObservedCandidate| rejection(seen, (self.now, self.wall), strategy);
+        let unfit = |seen: &ObservedCandidate| rejection(seen, self.now, self.wall, strategy);
         let mut rejected = self
             .election
             .candidates

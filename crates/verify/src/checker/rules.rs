@@ -98,7 +98,7 @@ impl Rules<'_> {
                 }
             }
             (LeaseChangeKind::AcquireUnheld | LeaseChangeKind::AcquireExpired, Some(holder)) => {
-                signed((last.lease, lease), holder, last.snapshot.version)?;
+                signed(last.lease, lease, holder, last.snapshot.version)?;
                 return self.acquired(kind, last, holder, after, at);
             }
             _ => {}
