@@ -393,8 +393,8 @@ impl RecordedElection {
         participants.add_writer(version, self.writer(now, role));
         let verdict = verify(&history, &participants);
         // Other electors that are played here keep no rule.
-        let breaches = verdict.leases.values().flat_map(|it| &it.breaches);
-        let broken = breaches.clone().find(|it| it.after == Some(version));
+        let mut breaches = verdict.leases.values().flat_map(|it| &it.breaches);
+        let broken = breaches.find(|it| it.after == Some(version));
         prop_assert!(broken.is_none(), "{broken:?}: {before:?} -> {after:?}");
         Ok(())
     }
