@@ -8,7 +8,7 @@ use std::sync::Arc;
 use elector::{Config, Event, LeaderElection};
 use elector_protocol::{Instant, LeaseKey};
 use elector_runtime::Clock;
-use elector_testing::{EmbeddedCluster, SentRequest};
+use elector_testing::{EmbeddedCluster, SentRequest, pass, seconds};
 
 use crate::{RunningElector, seed_of};
 
