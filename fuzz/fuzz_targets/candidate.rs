@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use elector_fuzz::drive_candidate;
+use elector_model::drive_candidate;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|script: &[u8]| drive_candidate(script));

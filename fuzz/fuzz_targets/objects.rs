@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use elector_fuzz::drive_objects;
+use elector_model::drive_objects;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|script: &[u8]| drive_objects(script));

@@ -19,6 +19,7 @@ mod descendants;
 mod eventually;
 mod journal;
 mod kubectl;
+mod load_balancer;
 mod own_threads;
 mod process;
 mod programs;
@@ -45,6 +46,7 @@ pub use elector_verify::{
 pub use eventually::eventually;
 pub use journal::{Journal, JournalMark, events, now, revisions};
 pub use kubectl::output_of;
+pub use load_balancer::LoadBalancer;
 pub use own_threads::OwnThreads;
 pub use process::TestProcess;
 pub use programs::{ElectorVersion, Interop, TestedPrograms};

@@ -23,7 +23,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// As many cases as there must be at least.
+/// The least number of cases.
 const ENOUGH: usize = 150;
 
 #[tokio::test(start_paused = true)]

@@ -180,7 +180,7 @@ pub fn check_flow(kubectl: &Path, kubeconfig: &Path) -> Result<()> {
     ];
     let uid = run(&uid)?.stdout;
     for resource in ["leases", "leasecandidates.elector.dev"] {
-        // Told with the headers of each answer; before the last one kubectl asks what the server serves.
+        // Printed with the headers of each answer; before the last one kubectl asks what the server serves.
         let said = run(&[
             "get",
             resource,

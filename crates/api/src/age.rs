@@ -1,6 +1,6 @@
 //! Ages as kubectl prints them.
 
-/// An age of so many seconds as kubectl prints it, in two units at most: `5m`, `3h12m`; `<invalid>` where it is less than
+/// An age in seconds as kubectl prints it, in two units at most: `5m`, `3h12m`; `<invalid>` where it is less than
 /// -1, as for a time that is still to come.
 ///
 /// ```

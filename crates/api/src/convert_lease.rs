@@ -67,7 +67,7 @@ impl Lease {
             uid,
             version,
             record: self.record()?,
-            word: self.operator_word(),
+            overrides: self.operator_word(),
         })
     }
 

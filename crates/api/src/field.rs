@@ -33,7 +33,7 @@ pub enum Problem {
     },
     /// The field must not be set now; the text says why.
     Forbidden(String),
-    /// The text or map is larger than so many bytes.
+    /// The text or map is larger than this number of bytes.
     TooLong(usize),
 }
 

@@ -1,6 +1,6 @@
 //! The word of operators on a Lease, in the annotations that carry it (R16).
 
-use elector_protocol::{Identity, OperatorPreference, OperatorWord, Timestamp};
+use elector_protocol::{Identity, OperatorOverrides, OperatorPreference, Timestamp};
 
 use crate::annotation;
 use crate::convert_lease::unreadable_annotation;
@@ -93,12 +93,12 @@ pub fn parse_prefer(text: &str) -> Result<OperatorPreference, PreferError> {
 
 impl Lease {
     /// Operators' word on this Lease. Unreadable parts are ignored, see [`Self::notes`].
-    pub fn operator_word(&self) -> OperatorWord {
+    pub fn operator_word(&self) -> OperatorOverrides {
         self.read_operator_word().0
     }
 
     /// The word of operators, and its unreadable parts.
-    pub(crate) fn read_operator_word(&self) -> (OperatorWord, Vec<FieldError>) {
+    pub(crate) fn read_operator_word(&self) -> (OperatorOverrides, Vec<FieldError>) {
         let mut notes = Vec::new();
         let mut note = |name, text: &str, why: String| {
             notes.push(unreadable_annotation(name, text, why));
@@ -116,7 +116,7 @@ impl Lease {
             parse_prefer(text).map_err(unreadable).ok()
         });
         let prefer = prefer.map(Box::new);
-        (OperatorWord { freeze, prefer }, notes)
+        (OperatorOverrides { freeze, prefer }, notes)
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         ] {
             let name = format!("elector.dev/{name}");
             let (word, notes) = lease(&json!({ &name: text })).read_operator_word();
-            assert_eq!(word, OperatorWord::default(), "{text}");
+            assert_eq!(word, OperatorOverrides::default(), "{text}");
             let notes: Vec<_> = notes.iter().map(ToString::to_string).collect();
             let note = format!("metadata.annotations[{name}]: Invalid value: {text:?}: {rule}");
             assert_eq!(notes, [note]);
@@ -177,7 +177,7 @@ mod tests {
         let nothing = lease(&json!({"elector.dev/freeze": "", "elector.dev/prefer": ""}));
         assert_eq!(
             nothing.read_operator_word(),
-            (OperatorWord::default(), Vec::new())
+            (OperatorOverrides::default(), Vec::new())
         );
     }
 

@@ -90,7 +90,7 @@ impl fmt::Display for Rfc3339 {
 // === impl Scanner ===
 
 impl Scanner<'_> {
-    /// Exactly so many digits.
+    /// Exactly this number of digits.
     fn number(&mut self, digits: usize) -> Result<i64, TimeError> {
         let (head, tail) = self.0.split_at_checked(digits).ok_or(TimeError::Syntax)?;
         self.0 = tail;

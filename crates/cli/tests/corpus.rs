@@ -6,7 +6,7 @@ use std::process::Command;
 
 #[test]
 fn explain_says_something_of_whatever_it_is_given() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/corpus/objects");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/model/corpus/objects");
     let (mut scripts, mut explained) = (0, 0);
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -216,7 +216,7 @@ impl fmt::Display for Authority {
             }
             Self::Ours => f.write_str("no built-in controller is electing"),
             Self::Builtin(holder) => {
-                write!(f, "left to the built-in controller, which runs as {holder}")
+                write!(f, "left to the built-in controller {holder}")
             }
             Self::Standby => f.write_str("the built-in controller may not have stopped yet"),
         }

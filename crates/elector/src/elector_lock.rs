@@ -22,7 +22,7 @@ use crate::active_belief::ActiveBelief;
 use crate::elector_context::ElectorContext;
 use crate::event::{ElectorObserver, Event};
 use crate::leader_election::LeaderElection;
-use crate::lock_driver::{Consequence, LockDriver, LockInput, LockLog};
+use crate::lock_driver::{LockDriver, LockInput, LockLog};
 
 /// This elector's part in the leader election among electors.
 pub(crate) struct ElectorLock {
@@ -48,6 +48,9 @@ enum LockRole {
     /// It sends nothing new, and what is under way comes to its end.
     Stopping,
 }
+
+/// The name of the lock in lines of the log.
+const LOCK: &str = "the lock of the electors";
 
 /// For how long an elector that has just begun leaves a free lock to others: those have watched for longer, so that they
 /// need not wait where it must (R4, R6).
@@ -129,7 +132,7 @@ impl ElectorLock {
     /// Takes in what came.
     pub(crate) fn handle_input(&mut self, input: LockInput) {
         let consequence = |_: LeasePath, error: &RequestError| consequence(&self.lease, error);
-        let mut log = lock_log(&mut self.failures, &*self.clock, &consequence);
+        let mut log = LockLog::new(LOCK, &mut self.failures, self.clock.holder(), &consequence);
         self.driver.handle_input(input, &mut log);
     }
 
@@ -149,7 +152,7 @@ impl ElectorLock {
     /// Lets go of the lock if this elector holds it, within that time. Nothing may be under way any more.
     pub(crate) async fn release(mut self, within: Duration) {
         let consequence = |_: LeasePath, error: &RequestError| consequence(&self.lease, error);
-        let mut log = lock_log(&mut self.failures, &*self.clock, &consequence);
+        let mut log = LockLog::new(LOCK, &mut self.failures, self.clock.holder(), &consequence);
         if self.driver.release(within, &mut log).await == Some(Ending::Released) {
             info!(lease = %self.lease, "released the lock of the electors");
         }
@@ -240,19 +243,6 @@ fn holder_config(election: &LeaderElection, seed: u64) -> HolderConfig {
             absent_lease_grace: Some(Duration::ZERO),
             ..Acquisition::plain()
         }),
-    }
-}
-
-fn lock_log<'a>(
-    failures: &'a mut FailureLog,
-    clock: &dyn Clock,
-    consequence: &'a Consequence<'a>,
-) -> LockLog<'a> {
-    LockLog {
-        lock: "the lock of the electors",
-        failures,
-        now: clock.holder(),
-        consequence,
     }
 }
 

@@ -123,7 +123,8 @@ impl Event {
         })
     }
 
-    /// One line about what happened; a decision has one of its own. So many lines of the namespace were left out before.
+    /// One line about what happened; a decision has one of its own. `left_out` lines of the namespace were left out
+    /// before.
     pub(crate) fn log(&self, left_out: u64) {
         match self {
             Self::Listed { leases } => info!(leases, "leases and candidates are listed"),
@@ -155,7 +156,7 @@ impl Event {
             } => warn!(
                 lease = %lease,
                 considered,
-                "more candidates than are considered: holder, preferred and oldest are, the others wait"
+                "too many candidates: the holder, the preferred one and the oldest are considered, the others are not"
             ),
             Self::NamespaceFull {
                 lease,
@@ -165,12 +166,12 @@ impl Event {
                 namespace = %lease.namespace,
                 candidates,
                 bytes,
-                "more candidates than are kept: those that came last are left out"
+                "too many candidates in the namespace: those that came last are not kept"
             ),
             Self::NamespaceHeldUp { lease } => warn!(
                 namespace = %lease.namespace,
                 lease = %lease.name,
-                "more requests than a namespace may cost: its leases wait for each other"
+                "request limit of the namespace reached: requests for its leases are delayed"
             ),
         }
     }

@@ -54,7 +54,7 @@ struct ReportedHoldBack {
 
 /// The most Events that wait for the publisher.
 const QUEUE: usize = 1000;
-/// The burst of Events of a namespace: a start of as many leases. client-go allows 25 for one object.
+/// The burst of Events of a namespace: a start of that number of leases. client-go allows 25 for one object.
 const BURST: u32 = 100;
 /// The time until another one may follow.
 const REFILL: Duration = Duration::from_secs(5);

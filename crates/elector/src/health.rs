@@ -142,7 +142,7 @@ impl HealthState {
         }
         let bound = Health::LOOP_BOUND;
         Err(format!(
-            "the loop of the elector has not turned for {still:?}, which may be {bound:?}"
+            "the loop of the elector has not turned for {still:?}, the limit is {bound:?}"
         ))
     }
 
@@ -150,7 +150,7 @@ impl HealthState {
         let readiness = self.readiness();
         match (&readiness.refused, self.clock.get()) {
             (Some((at, what)), Some(clock)) if clock.monotonic().since(*at) < REFUSAL_COUNTS => {
-                Err(format!("the API server does not let this elector {what}"))
+                Err(format!("the API server forbids this elector to {what}"))
             }
             _ => Ok(()),
         }

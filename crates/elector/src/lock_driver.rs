@@ -30,17 +30,14 @@ pub(crate) enum LockInput {
 
 /// The log of a lock.
 pub(crate) struct LockLog<'a> {
-    /// Its name in each line.
-    pub(crate) lock: &'static str,
-    pub(crate) failures: &'a mut FailureLog,
-    /// By the clock of `failures`.
-    pub(crate) now: Instant,
-    /// The effect of a failure, and the remedy.
-    pub(crate) consequence: &'a Consequence<'a>,
+    lock: &'static str,
+    failures: &'a mut FailureLog,
+    now: Instant,
+    consequence: &'a Consequence<'a>,
 }
 
 /// The text of the effect of a failure.
-pub(crate) type Consequence<'a> = dyn Fn(LeasePath, &RequestError) -> String + Sync + 'a;
+type Consequence<'a> = dyn Fn(LeasePath, &RequestError) -> String + Sync + 'a;
 
 // === impl LockDriver ===
 
@@ -141,6 +138,24 @@ impl LockDriver {
 }
 
 // === impl LockLog ===
+
+impl<'a> LockLog<'a> {
+    /// The log of the lock of that name. `now` is by the clock of `failures`; `consequence` is the text of a failure's
+    /// effect, and of the remedy.
+    pub(crate) fn new(
+        lock: &'static str,
+        failures: &'a mut FailureLog,
+        now: Instant,
+        consequence: &'a Consequence<'a>,
+    ) -> Self {
+        Self {
+            lock,
+            failures,
+            now,
+            consequence,
+        }
+    }
+}
 
 impl HolderLog for LockLog<'_> {
     fn log_result(&mut self, _: Instant, path: LeasePath, error: Option<&RequestError>) {

@@ -259,7 +259,7 @@ impl<'a> ElectorSession<'a> {
             self.note_limit(now, hit);
         }
         for (key, panic) in self.inputs.view.take_panics() {
-            error!(lease = %key, panic, "failed to process an object: the state of its lease is dropped");
+            error!(lease = %key, panic, "processing an object panicked: the state of its lease is dropped");
         }
         if !self.synced && self.inputs.view.is_synced() {
             self.synced = true;
@@ -448,7 +448,7 @@ impl<'a> ElectorSession<'a> {
                 return Vec::new();
             }
             StepResult::Panicked(text) => {
-                error!(lease = %key, panic = text, "failed to decide about a lease, which is tried again");
+                error!(lease = %key, panic = text, "the decision about a lease panicked, retrying");
                 self.queue.add_rate_limited(key.clone(), now.since_epoch());
                 return Vec::new();
             }

@@ -29,15 +29,7 @@ mod term;
 mod wait;
 
 #[cfg(test)]
-mod fixture;
-#[cfg(test)]
-mod properties;
-#[cfg(test)]
-mod scenarios;
-#[cfg(test)]
-mod shown_history;
-#[cfg(test)]
-mod strange_inputs;
+mod tests;
 
 pub use config::{Acquisition, HolderConfig, HolderMode, TakeoverPolicy};
 pub use decision::{Decision, Effect, Ending, Loss, StopReason, WriteKind};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
-use crate::operator_word::OperatorWord;
+use crate::operator_overrides::OperatorOverrides;
 use crate::renumber::renumber;
 use crate::strategy::name::StrategyName;
 use crate::time::Timestamp;
@@ -41,7 +41,7 @@ pub struct LeaseSnapshot {
     /// The record of the revision.
     pub record: LeaseRecord,
     /// The operators' word on it.
-    pub word: OperatorWord,
+    pub overrides: OperatorOverrides,
 }
 
 /// The holder of a record, or how far an unheld one can be trusted to be free.

@@ -34,7 +34,7 @@
 //!   A step too many is harmless.
 //! * **Two kinds of time.** [`Instant`] is a reading of the process's own clock, for waiting. [`Timestamp`] is a time
 //!   in an object, written by another machine; it is compared for equality and never with a clock ([R4]), save for the
-//!   time until which an [`OperatorWord`] counts ([R16]).
+//!   time until which an [`OperatorOverrides`] counts ([R16]).
 //! * **Writes are compare-and-swap** on the very revision that was judged ([R2]). A decision that was made twice, or by
 //!   two electors, ends in a conflict and never in a second leader ([R17]).
 //! * **One sequence of inputs has one sequence of outputs.** Nothing depends on the order of a hash table, or on the
@@ -50,7 +50,7 @@
 //!
 //! use elector_protocol::elector::{Action, Effect, Election, NewsSource, Settings};
 //! use elector_protocol::{
-//!     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, OperatorWord, ResourceVersion,
+//!     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, OperatorOverrides, ResourceVersion,
 //!     Timestamp, Uid,
 //! };
 //!
@@ -81,7 +81,7 @@
 //!     uid: Uid::new("lease"),
 //!     version: ResourceVersion(3),
 //!     record: LeaseRecord::born(None).released(wall),
-//!     word: OperatorWord::default(),
+//!     overrides: OperatorOverrides::default(),
 //! };
 //! election.handle_lease(now, released, NewsSource::Watch);
 //!
@@ -138,7 +138,7 @@ mod invalid_text;
 mod lease;
 mod lease_watch;
 mod names;
-mod operator_word;
+mod operator_overrides;
 mod order;
 pub mod registration;
 mod rejection;
@@ -160,16 +160,15 @@ pub use invalid_text::InvalidText;
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use lease_watch::{Freshness, LeasePresence, LeaseWatch, NewsSource, ObservedLease};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
-pub use operator_word::{LONGEST_WORD, OperatorPreference, OperatorWord, OutOfTime, StandDown};
+pub use operator_overrides::{
+    LONGEST_OVERRIDE, OperatorOverrides, OperatorPreference, OutOfTime, StandDown,
+};
 pub use order::{CandidateOrder, Contender};
 pub use rejection::Rejection;
 pub use renumber::{Renumber, Renumbering};
 pub use resolution::{Conflict, Resolution};
 pub use spec::{CandidateRecord, CandidateSpec};
-pub use strategy::{
-    HighestPriority, NewestVersion, OldestEmulationVersion, Sticky, Strategy, StrategyName,
-    StrategyNameError,
-};
+pub use strategy::{Strategy, StrategyName, StrategyNameError};
 pub use time::{Instant, Moment, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};
 pub use transition::Transition;

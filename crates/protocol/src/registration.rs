@@ -25,7 +25,7 @@ pub struct Registration {
     ownership: Ownership,
     write: Option<RegistrationWrite>,
     acks: bool,
-    goal: Goal,
+    goal: RegistrationGoal,
     /// The revision that another client made say what this process does not offer.
     overwritten: Option<ResourceVersion>,
     repaired: Option<Instant>,
@@ -128,7 +128,7 @@ enum RegistrationWrite {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Goal {
+enum RegistrationGoal {
     Registered,
     Withdrawn,
     Done,
@@ -155,7 +155,7 @@ impl Registration {
             ownership: Ownership::Stranger,
             write: None,
             acks: true,
-            goal: Goal::Registered,
+            goal: RegistrationGoal::Registered,
             overwritten: None,
             repaired: None,
         }
@@ -168,7 +168,7 @@ impl Registration {
 
     /// True once a withdrawal that was asked for is over: the object is gone, or may not be deleted.
     pub fn is_withdrawn(&self) -> bool {
-        self.goal == Goal::Done
+        self.goal == RegistrationGoal::Done
     }
 
     /// The name of another Lease that the object of our name is bound to. While there is one, nothing can be done:
@@ -202,8 +202,8 @@ impl Registration {
 
     /// Deletes the object, once and for all.
     pub fn withdraw(&mut self) {
-        if self.goal == Goal::Registered {
-            self.goal = Goal::Withdrawn;
+        if self.goal == RegistrationGoal::Registered {
+            self.goal = RegistrationGoal::Withdrawn;
             // A pause was for the sake of another request.
             self.tracked.backoff.reset();
         }
@@ -260,7 +260,7 @@ impl Registration {
         let deleting = write == RegistrationWrite::Delete;
         match outcome {
             RegistrationOutcome::Done(_) | RegistrationOutcome::Refused if deleting => {
-                self.goal = Goal::Done;
+                self.goal = RegistrationGoal::Done;
             }
             RegistrationOutcome::Done(snapshot) => {
                 self.tracked.backoff.reset();
@@ -286,7 +286,7 @@ impl Registration {
     /// The effect due now, and when to step again.
     pub fn step(&mut self, now: Instant, wall: Timestamp) -> RegistrationDecision {
         let busy = self.write.is_some() || self.tracked.is_reading();
-        if busy || self.goal == Goal::Done {
+        if busy || self.goal == RegistrationGoal::Done {
             return RegistrationDecision::default();
         }
         let (write, effect) = if self.tracked.wants_read() {
@@ -327,10 +327,10 @@ impl Registration {
         now: Instant,
         wall: Timestamp,
     ) -> Option<(RegistrationWrite, RegistrationEffect)> {
-        if self.goal == Goal::Withdrawn {
+        if self.goal == RegistrationGoal::Withdrawn {
             let seen = self.seen.as_ref();
             let Some(ours) = seen.filter(|_| self.ownership != Ownership::Stranger) else {
-                self.goal = Goal::Done;
+                self.goal = RegistrationGoal::Done;
                 return None;
             };
             let uid = ours.uid.clone();

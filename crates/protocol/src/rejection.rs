@@ -34,7 +34,7 @@ pub enum Rejection {
     /// `spec.renewTime` is missing: the candidate has not registered itself yet.
     #[error("spec.renewTime is missing, so it never answered")]
     NoRenewTime,
-    /// An operator wants it not to lead for so much longer: annotation `elector.dev/stand-down`.
+    /// An operator wants it not to lead for this time from now: annotation `elector.dev/stand-down`.
     #[error("the annotation elector.dev/stand-down excludes it for another {:.1}s", .0.as_secs_f64())]
     StandsDown(Duration),
     /// A field could not be read at all.

@@ -242,7 +242,7 @@ impl Disputed<'_> {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let comma = |index| if index > 0 { "," } else { "" };
-        // As many as fit into a line: each candidate may bring a strategy of its own.
+        // The names that fit into a line: each candidate may bring a strategy of its own.
         let more = |f: &mut fmt::Formatter<'_>, count: usize| match count.saturating_sub(NAMED) {
             0 => Ok(()),
             more => write!(f, " and {more} more"),

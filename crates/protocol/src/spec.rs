@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Uid};
-use crate::operator_word::StandDown;
+use crate::operator_overrides::StandDown;
 use crate::rejection::Rejection;
 use crate::renumber::renumber;
 use crate::strategy::name::{StrategyName, StrategyNameError};

@@ -1,8 +1,9 @@
 //! Strategies: how the best candidate of a lease is chosen.
 //!
 //! Each strategy is a unit value in a file of its own, declared here, that implements [`Strategy`], and a line in
-//! `strategy/registry.rs` that gives it its name. All else follows: candidates wish for it by that name, electors and
-//! `elector explain` decide by it. A name without a line there belongs to another elector, which decides such leases.
+//! `strategy/registry.rs` that gives it its name: three files in all. The rest follows: candidates wish for it by that
+//! name, electors and `elector explain` decide by it. A name without a line there belongs to another elector, which
+//! decides such leases.
 
 pub(crate) mod name;
 mod newest_version;
@@ -18,10 +19,6 @@ use crate::rejection::Rejection;
 use crate::spec::CandidateSpec;
 
 pub use name::{StrategyName, StrategyNameError};
-pub use newest_version::NewestVersion;
-pub use oldest_emulation_version::OldestEmulationVersion;
-pub use priority::HighestPriority;
-pub use sticky::Sticky;
 
 /// A way to choose among candidates; one value for each strategy that Elector decides itself.
 pub trait Strategy: fmt::Debug + Sync {

@@ -57,7 +57,7 @@ fn mk_lease(record: LeaseRecord) -> LeaseSnapshot {
         uid: Uid::new("1"),
         version: ResourceVersion(7),
         record,
-        word: elector_protocol::OperatorWord::default(),
+        overrides: elector_protocol::OperatorOverrides::default(),
     }
 }
 
@@ -251,7 +251,7 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
     };
     let in_vain = HoldBackCause::FailedHandOver { failures: 3 };
     for cause in [in_vain, many] {
-        // It holds for every candidate, whichever it was told of.
+        // It holds for every candidate, whichever it was reported for.
         let held_back = explain(vec![notice("other", cause)], 0, -60);
         let text = "b is better, but steady is not asked to make room for another 35.0s: ";
         let reason = held_back.reason.to_string();
@@ -267,7 +267,7 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
         let explained = explain(vec![notice("b", withdrawn)], now, -60);
         assert_eq!(explained.action, action, "{now} {}", explained.reason);
     }
-    // This one holds for the candidate that it was told of, and for those that came later.
+    // This one holds for the candidate that it was reported for, and for those that came later.
     let new = HoldBackCause::NewSinceFailure;
     for (candidate, created, action) in [
         ("b", -60, Action::None),

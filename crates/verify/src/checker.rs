@@ -110,9 +110,10 @@ impl<'r> LeaseChecker<'r> {
         &mut self,
         name: &str,
         candidate: &LeaseCandidate,
-        seen: (ResourceVersion, Timestamp),
+        version: ResourceVersion,
+        at: Timestamp,
     ) {
-        self.acks.record(name, candidate, seen);
+        self.acks.record(name, candidate, version, at);
     }
 
     /// The Lease changed.
@@ -188,7 +189,7 @@ impl<'r> LeaseChecker<'r> {
         self.token(&snapshot, version, at);
         self.term_record(kind, &snapshot, at);
         self.memory
-            .remember(kind, (lease, snapshot), at, midst || gap);
+            .remember(kind, lease, snapshot, at, midst || gap);
     }
 
     /// The Lease was deleted.

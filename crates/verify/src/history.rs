@@ -32,7 +32,7 @@ pub enum Times {
     /// One clock: that of the recorder, or the only one there is.
     #[default]
     Seen,
-    /// The times that stand in the objects, by as many clocks as there are writers.
+    /// The times that stand in the objects, by one clock for each writer.
     Written,
 }
 

@@ -153,7 +153,7 @@ impl<'a> LeadershipCheck<'a> {
         self.intervals.sort_by_key(|interval| interval.from);
         for holder in silent {
             let why = format!(
-                "how long {holder} led: it is client-go's, whose Lease does not tell, and its work was not traced"
+                "how long {holder} led: it runs client-go, whose Lease does not show that, and its work was not traced"
             );
             self.missing(Invariant::S1, why);
         }
@@ -279,7 +279,10 @@ impl<'a> LeadershipCheck<'a> {
             if let Some(token) = interval.token
                 && !led.insert((&interval.name, token))
             {
-                let message = format!("two lives of {} led with the token {token}", interval.name);
+                let message = format!(
+                    "two processes of {} led with the token {token}",
+                    interval.name
+                );
                 self.find(Invariant::S9, interval.from, message);
             }
         }

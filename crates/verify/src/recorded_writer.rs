@@ -40,7 +40,7 @@ pub enum WriterRole {
 pub enum TermSource {
     /// By grants.
     Granted,
-    /// By grants, and by acquisitions after it has waited so much longer than an elector would.
+    /// By grants, and by acquisitions after it has waited this much longer than an elector would.
     GrantedOrAcquired(Duration),
     /// By acquisitions.
     Acquired,

@@ -47,7 +47,7 @@ pub fn verify(history: &History, participants: &Participants) -> Verdict {
             }
             EntryContent::Candidate(name, candidate) => {
                 if let Some(checker) = checkers.get_mut(&candidate.lease_key()) {
-                    checker.ack(name, candidate, (version, entry.at));
+                    checker.ack(name, candidate, version, entry.at);
                 }
             }
             // Its answers stay true.

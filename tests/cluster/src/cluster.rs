@@ -21,6 +21,7 @@ mod options;
 mod probe;
 
 use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,6 +51,13 @@ pub struct TestCluster {
     etcd: Mutex<ChildGuard>,
     servers: Servers,
     temporary: Option<tempfile::TempDir>,
+}
+
+/// An API server beside the first one of a cluster, with the same store. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct ApiserverBeside {
+    _process: ChildGuard,
+    address: SocketAddr,
 }
 
 /// The names of the servers, and of their logs.
@@ -148,6 +156,37 @@ impl TestCluster {
             ChildGuard::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
         // Another guard ends etcd; without it the API server ends too.
         servers.wait_until_ready(|| Ok((true, apiserver.try_wait()?.is_none())))
+    }
+
+    /// Starts another API server on the same store and with the same credentials, on a port of its own: that of these
+    /// options' release, with their gate, candidates and flags; what else they say does not matter. Blocks until it is
+    /// ready, for about 4 s, and for minutes when it has to be built first.
+    ///
+    /// # Errors
+    /// When the options are impossible, the program is not to be had, or the server does not become ready.
+    pub fn start_beside(&self, options: &Options) -> Result<ApiserverBeside> {
+        let (servers, toolbox) = (&self.servers, Toolbox::new(options.kubernetes)?);
+        let release = toolbox.release();
+        flags::check(release, options)?;
+        let path = toolbox.path(Binary::KubeApiserver)?;
+        let ports = Ports {
+            apiserver: Ports::free(None)?.apiserver,
+            ..servers.ports
+        };
+        let name = format!("{APISERVER}-{release}-{}", ports.apiserver);
+        let program = ServerProgram {
+            path,
+            flags: flags::apiserver(&servers.layout, ports, release, options),
+            log: servers.layout.log(&name),
+        };
+        let mut process =
+            ChildGuard::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
+        let probe = servers.probe.of_port(ports.apiserver);
+        servers.wait_for(&probe, &name, || Ok((true, process.try_wait()?.is_none())))?;
+        Ok(ApiserverBeside {
+            _process: process,
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, ports.apiserver)),
+        })
     }
 
     /// Writes a backup of the store into that folder, which does not exist yet. Both servers are away meanwhile; the API
@@ -271,6 +310,16 @@ impl TestCluster {
     }
 }
 
+// === impl ApiserverBeside ===
+
+impl ApiserverBeside {
+    /// The address at which it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
 /// The parts to start the two servers with, and to know that they are ready.
 #[derive(Debug)]
 struct Servers {
@@ -327,8 +376,18 @@ impl Servers {
         })
     }
 
-    /// Waits for the servers; `alive` tells whether etcd and kube-apiserver still run.
-    fn wait_until_ready(&self, mut alive: impl FnMut() -> Result<(bool, bool)>) -> Result<()> {
+    /// Waits for the servers; `alive` says whether etcd and kube-apiserver still run.
+    fn wait_until_ready(&self, alive: impl FnMut() -> Result<(bool, bool)>) -> Result<()> {
+        self.wait_for(&self.probe, APISERVER, alive)
+    }
+
+    /// The same for an API server of this name, which the probe asks.
+    fn wait_for(
+        &self,
+        probe: &Probe,
+        apiserver_name: &str,
+        mut alive: impl FnMut() -> Result<(bool, bool)>,
+    ) -> Result<()> {
         let deadline = Instant::now() + READY_DEADLINE;
         // The system namespaces come a moment after readiness, and clients count on them.
         let mut checks = [
@@ -341,7 +400,7 @@ impl Servers {
         while let Some(path) = check {
             // Looked at before the answer, so that no other server on a stolen port is taken for ours.
             let (etcd, apiserver) = alive()?;
-            for (name, lives) in [(ETCD, etcd), (APISERVER, apiserver)] {
+            for (name, lives) in [(ETCD, etcd), (apiserver_name, apiserver)] {
                 if !lives {
                     bail!(
                         "{name} ended while starting; its last words:\n{}",
@@ -349,14 +408,14 @@ impl Servers {
                     );
                 }
             }
-            match self.probe.get(path) {
+            match probe.get(path) {
                 Ok(200) => check = checks.next(),
                 _ if Instant::now() < deadline => thread::sleep(Duration::from_millis(50)),
                 answer => bail!(
                     "kube-apiserver was not ready after {} s ({path}: {}); its last words:\n{}",
                     READY_DEADLINE.as_secs(),
                     answer.map_or_else(|error| error.to_string(), |status| status.to_string()),
-                    self.last_words(APISERVER)
+                    self.last_words(apiserver_name)
                 ),
             }
         }

@@ -31,7 +31,7 @@ pub(crate) enum FaultScript {
     FirstStart(ElectorStart),
     /// The leader is killed, and perhaps started again.
     Kill { back_after: Option<Duration> },
-    /// The leader is stopped with SIGSTOP for so long.
+    /// The leader is stopped with SIGSTOP for this time.
     Stop(Duration),
     /// The same at the moment when the server has taken a renewal and the answer is on its way.
     StopInFlight(Duration),
@@ -45,7 +45,7 @@ pub(crate) enum FaultScript {
     AtAllAndKill(NetworkCondition, Duration),
     /// A stranger does something to the Lease, when the leader is well or not.
     Stranger(LeaseEdit, LeaderCondition),
-    /// So many electors; one is killed together with the leader, and is back after a while if it is the only one.
+    /// This number of electors; one is killed together with the leader, and is back after a while if it is the only one.
     KillElector { electors: usize },
     /// A network condition for the elector; the leader is killed under it, or goes on.
     AtElector {
@@ -76,9 +76,9 @@ pub(crate) enum LeaseEdit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaderCondition {
     Undisturbed,
-    /// Partitioned from the API server since just before, for so long.
+    /// Partitioned from the API server since just before, for this time.
     Partitioned(Duration),
-    /// Stopped since just before, for so long.
+    /// Stopped since just before, for this time.
     Stopped(Duration),
 }
 

@@ -44,7 +44,7 @@ const STARTS: Duration = Duration::from_secs(60);
 /// The wait of a case after the one before: starting hundreds of processes at once would slow all of them down.
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Starts a cluster, runs the cases, so many at once, and leaves logs, operations and `results.jsonl` in `folder`.
+/// Starts a cluster, runs the cases, `jobs` at once, and leaves logs, operations and `results.jsonl` in `folder`.
 ///
 /// # Errors
 /// When the cluster does not start.

@@ -8,9 +8,9 @@ pub enum NetworkCondition {
     /// Everything passes.
     #[default]
     Normal,
-    /// A request arrives so much later, also if the client has given up by then.
+    /// A request arrives this much later, also if the client has given up by then.
     LateRequests(Duration),
-    /// A request is served at once; its answer, and each event of a watch, arrives so much later.
+    /// A request is served at once; its answer, and each event of a watch, arrives this much later.
     LateReplies(Duration),
     /// A write of a Lease is served, and its answer waits for another condition.
     HeldRenewals,
@@ -24,7 +24,7 @@ pub enum NetworkCondition {
     BlackHole,
     /// Connections are reset, new ones too.
     Reject,
-    /// Requests are answered with 429 and `Retry-After` of so many seconds.
+    /// Requests are answered with 429 and `Retry-After` of this number of seconds.
     TooManyRequests(u32),
     /// Requests are answered with 500.
     ServerErrors,

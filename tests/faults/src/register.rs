@@ -28,7 +28,7 @@ pub struct Register {
 }
 
 /// The operations of one group of clients, at most one of which should be at work. An operation is
-/// `POST /GROUP/CLIENT/PERIOD/TOKEN`: a period is one unbroken time for which its client was told that it leads.
+/// `POST /GROUP/CLIENT/PERIOD/TOKEN`: a period is one unbroken time for which its client was informed that it leads.
 #[derive(Debug)]
 pub struct OperationLog {
     start: Instant,

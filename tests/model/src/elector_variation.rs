@@ -73,8 +73,8 @@ impl Mutant {
             }
             Self::NeverSeenIsFree => variation.saw = true,
             Self::TakeFromNotified => {
-                let told = record.holder.is_some() && record.preferred_holder.is_some();
-                variation.noted = variation.noted.or(Some(NOW)).filter(|_| told);
+                let asked = record.holder.is_some() && record.preferred_holder.is_some();
+                variation.noted = variation.noted.or(Some(NOW)).filter(|_| asked);
             }
             Self::NoPassOver => {
                 // Were it seen for what it is, its electee would be set aside. It is seen as free, and the grants that
@@ -134,8 +134,8 @@ impl Mutant {
                 }
             }
             Self::TakeFromNotified => {
-                let told = |noted: Instant| NOW >= noted.after(TICK);
-                if variation.noted.is_some_and(told)
+                let is_due = |noted: Instant| NOW >= noted.after(TICK);
+                if variation.noted.is_some_and(is_due)
                     && let Some(lease) = election.lease()
                     && let Some(preferred) = lease.record.preferred_holder.clone()
                 {
@@ -289,7 +289,7 @@ impl AlteredStep<'_> {
             uid: known.map_or_else(|| Uid::new("hypothetical"), |known| known.uid),
             version,
             record: record.clone(),
-            word: elector_protocol::OperatorWord::default(),
+            overrides: elector_protocol::OperatorOverrides::default(),
         };
         election.handle_lease(NOW, snapshot, NewsSource::Watch);
         (self.step)(&election)

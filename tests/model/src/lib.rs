@@ -14,8 +14,12 @@
 //! A [`Run`] is one world with its expected verdict. Safe runs must also reach their witnesses; a run with a
 //! `Mutant` must be caught, or the check has lost its teeth. Mutants live in this crate alone: they alter what a
 //! step is given or what becomes of its effects, never the step.
+//!
+//! Beside it stand the drivers of the fuzzers and of their kept corpus: [`drive_objects`], [`drive_candidate`] and
+//! [`drive_history`].
 
 mod apply;
+mod arbitrary;
 mod canonical;
 mod catalogue;
 mod clocks;
@@ -39,6 +43,7 @@ mod system;
 mod transition;
 mod witness;
 
+pub use arbitrary::{drive_candidate, drive_history, drive_objects};
 pub use catalogue::runs;
 pub use report::{SearchReport, page, page_with, table};
 pub use run::Run;

@@ -6,7 +6,7 @@
 /// A plausible way to save a wait, a write or a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mutant {
-    /// Expiry is judged by renewTime and the elector's own wall clock, which is so many seconds ahead.
+    /// Expiry is judged by renewTime and the elector's own wall clock, which is this number of seconds ahead.
     ExpireByRenewTime(u64),
     /// Belief is counted from the reply to a write, not from its sending.
     CountFromReply,

@@ -2,7 +2,7 @@
 //!
 //! Every process's clock is shifted so that it reads [`NOW`]; ages beyond the longest wait are all alike. Versions,
 //! terms and the wire times of candidates matter by their order, the wire times of a Lease by their equality. What is
-//! in the store is numbered first. What one process remembers, has sent or is yet to be told is numbered within the
+//! in the store is numbered first. What one process remembers, has sent or is yet to learn is numbered within the
 //! gaps between those, for each process by itself: whether two processes remember the same old thing is of no
 //! consequence, since neither can ever tell. A number that is sent to the store is one that no other process uses.
 //!

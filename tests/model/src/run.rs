@@ -139,7 +139,7 @@ pub(super) enum Full {
     Same,
     /// It is searched then only.
     Only,
-    /// It grows: these clocks, and so many electors that lag.
+    /// It grows: these clocks, and this number of electors that lag.
     Grows(&'static [Mix], usize),
 }
 

@@ -73,7 +73,7 @@ pub(super) enum SearchVerdict<V> {
     Holds,
     /// A state is wrong; the shortest way there.
     Violated(V, Vec<String>),
-    /// So many states cannot reach a goal without a fault; the shortest way to one of them.
+    /// This number of states cannot reach a goal without a fault; the shortest way to one of them.
     Trapped(usize, Vec<String>),
     /// The search met more states than it was allowed to.
     Unfinished,

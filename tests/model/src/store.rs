@@ -282,7 +282,7 @@ impl LeaseStore {
             uid: Uid::new(format!("u{}", self.created)),
             version: self.revision,
             record,
-            word: elector_protocol::OperatorWord::default(),
+            overrides: elector_protocol::OperatorOverrides::default(),
         });
         self.created += 1;
         self.gone = None;

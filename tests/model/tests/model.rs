@@ -1,4 +1,4 @@
-//! The model check: one test for each run, as many at a time as there are processors, and a table of all at the end.
+//! The model check: one test for each run, one at a time on each processor, and a table of all at the end.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -179,7 +179,7 @@ async fn end(process: &mut SimulatedProcess, away: bool, kind: FaultKind) {
     }
 }
 
-/// The rule of a fault that befalls so many requests.
+/// The rule of a fault that befalls this number of requests.
 fn rule(kind: &FaultKind) -> Option<Rule> {
     let code = |status| StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let (fault, requests, times) = match *kind {

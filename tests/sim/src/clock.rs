@@ -65,7 +65,7 @@ impl SimClock {
         self.0.rate
     }
 
-    /// Sets the time of day forward or back by so many microseconds.
+    /// Sets the time of day forward or back by this number of microseconds.
     pub fn step(&self, micros: i64) {
         let mut state = self.state();
         state.wall = state.wall.saturating_add(micros);

@@ -23,7 +23,7 @@ pub(crate) enum ForeignClient {
     Plain,
     /// An elector as it is built into Kubernetes.
     Builtin,
-    /// A candidate that accepts nothing, and keeps each of its names for so long.
+    /// A candidate that accepts nothing, and keeps each of its names for a set time.
     Idle(Duration),
 }
 
@@ -212,7 +212,7 @@ impl ForeignProcess {
     }
 
     /// A client that may only write LeaseCandidates: the best of all by its version, it answers every ping, accepts no
-    /// grant, and comes back under another name (R23), each of which it keeps for so long.
+    /// grant, and comes back under another name (R23), each of which it keeps for a set time.
     async fn run_idle(self, keeps: Duration, lasts: Duration) {
         let end = Instant::now() + lasts.saturating_sub(IDLE_END);
         let mut number = 0;

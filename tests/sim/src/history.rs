@@ -74,7 +74,7 @@ impl Author {
 // === impl LeaseHistory ===
 
 impl LeaseHistory {
-    /// An empty history. A write of a stranger exempts for so long.
+    /// An empty history. A write of a stranger exempts for this time.
     pub(crate) fn new(exemption: Duration) -> Self {
         Self {
             exemption,

@@ -14,7 +14,7 @@ use crate::simulation::Simulation;
 // === impl Simulation ===
 
 impl Simulation {
-    /// Annotates a lease for so long.
+    /// Annotates a lease for this time.
     pub(crate) async fn say(&mut self, lease: usize, word: PlannedWord, lasts: Duration) {
         let until = self.context.log().now() + lasts;
         let micros = i64::try_from(until.as_micros()).unwrap_or(i64::MAX);

@@ -25,7 +25,7 @@ pub(crate) struct PausableFuture<F> {
 // === impl PauseSwitch ===
 
 impl PauseSwitch {
-    /// Holds the process back until as many [`resume`](Self::resume) as there were pauses.
+    /// Holds the process back until each pause had its [`resume`](Self::resume).
     pub(crate) fn pause(&self) {
         self.state().pauses += 1;
     }

@@ -84,7 +84,7 @@ impl SimulatedProcess {
         process
     }
 
-    /// Everything takes so many milliseconds more than it does here.
+    /// Everything takes this number of milliseconds more than it does here.
     pub(crate) fn slow(&self, more: u64) {
         let way = Duration::from_millis(self.host.latency + more);
         self.switches.latency(Latency {
@@ -187,7 +187,7 @@ impl SimulatedProcess {
 
     /// Asks it to end.
     pub(crate) fn shut_down(&mut self) {
-        self.context.log().note(&self.name, "is told to end");
+        self.context.log().note(&self.name, "is asked to end");
         if let Some(shutdown) = self.shutdown.take() {
             // It may have ended by itself.
             let _ = shutdown.send(());

@@ -16,7 +16,7 @@ use crate::simulation::Simulation;
 /// The pause between two looks at what is to come about.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The longest accept window: a grant to a candidate that died just then lasts so long (R5).
+/// The longest accept window: a grant to a candidate that died just then lasts until its end (R5).
 const LONGEST_GRANT: Duration = Duration::from_secs(60);
 
 /// The longest time that a candidate is passed over (R5), and what it may take to be asked and to hand over then.
@@ -211,7 +211,7 @@ impl Simulation {
                 .note("plan", format_args!("a successor after {took:?}")),
             None => self.context.report(
                 "L6",
-                format!("nobody leads {name} {limit:?} after {leader} was told to end"),
+                format!("no candidate leads {name} {limit:?} after {leader} was asked to end"),
             ),
         }
         // Its last answers may still be under way.
@@ -333,7 +333,7 @@ impl Simulation {
         candidates.collect()
     }
 
-    /// Real time until each process that may begin a term of this lease, or let one begin, has counted so much.
+    /// Real time until each process that may begin a term of this lease, or let one begin, has counted this much.
     fn slowest_stop_watch(&self, lease: usize, time: Duration) -> Duration {
         let setup = &self.plan.setup;
         let acquirers = setup
@@ -353,7 +353,7 @@ impl Simulation {
         limits.max().unwrap_or_default()
     }
 
-    /// So many messages, one after the other, at the slowest.
+    /// This number of messages, one after the other, at the slowest.
     fn hops(&self, count: u32) -> Duration {
         let sites = self.processes.iter().map(|process| process.host().latency);
         Duration::from_millis(sites.max().unwrap_or(0) + 5) * count
@@ -367,7 +367,7 @@ fn renewals_in(time: Duration, h: Duration, rate: u64) -> u64 {
     u64::try_from(local / interval + 1).unwrap_or(u64::MAX)
 }
 
-/// Real time until a clock of this rate has counted so much.
+/// Real time until a clock of this rate has counted this much.
 fn real_time(time: Duration, rate: Option<u64>) -> Duration {
     let rate = u32::try_from(rate.unwrap_or(TRUE_RATE).max(1)).unwrap_or(u32::MAX);
     time.mul_f64(1_000_000.0 / f64::from(rate))

@@ -1,4 +1,4 @@
-//! A process's way to the API server: writes down what it sends, and lets it take as long as it does.
+//! A process's way to the API server: writes down what it sends, and lets it take its time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -88,8 +88,8 @@ impl Transport {
             ),
             Err(error) => log.note(&self.author.name, format_args!("<- {summary}: {error}")),
         }
-        let told = matches!(self.author.role, Role::Elector { .. }) && tells;
-        answer.map(|answer| match told && answer.status().is_success() {
+        let reports = matches!(self.author.role, Role::Elector { .. }) && tells;
+        answer.map(|answer| match reports && answer.status().is_success() {
             true => self.note_delivery(answer),
             false => answer,
         })

@@ -27,7 +27,7 @@ struct SimArgs {
     #[arg(long, value_name = "K", default_value_t = 0)]
     from: u64,
 
-    /// Stop after so many minutes
+    /// Stop after this number of minutes
     #[arg(long, value_name = "M")]
     minutes: Option<u64>,
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_apiserver::{ApiServer, Config};
-use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::cluster::{ApiserverBeside, Options, TestCluster};
 use elector_cluster::release::Release;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -122,7 +122,7 @@ impl SiteServer {
         match self {
             Self::Real(cluster) => Ok(Arc::clone(cluster)),
             Self::Embedded { .. } | Self::Local(_) => {
-                bail!("the embedded API server has no users and no etcd")
+                bail!("the embedded API server has no users, no etcd and no release")
             }
         }
     }
@@ -145,6 +145,12 @@ impl SiteServer {
             Self::Real(cluster) => Some(cluster.release()),
             Self::Embedded { .. } | Self::Local(_) => None,
         }
+    }
+
+    /// Starts another kube-apiserver with these options beside a real one.
+    pub(super) async fn start_beside(&self, options: Options) -> Result<ApiserverBeside> {
+        let cluster = self.cluster()?;
+        spawn_blocking(move || cluster.start_beside(&options)).await?
     }
 
     /// Ends it; its store stays.

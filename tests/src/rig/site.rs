@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
-use elector_cluster::cluster::Options;
+use elector_cluster::cluster::{ApiserverBeside, Options};
 use elector_cluster::release::Release;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
@@ -230,6 +230,21 @@ impl TestSite {
     /// A command that finds this cluster as its user would, through `KUBECONFIG`.
     pub fn command(&self, program: &Path) -> Command {
         command(program, &self.kubeconfig())
+    }
+
+    /// Starts another kube-apiserver on the store of this one, of that release, which serves LeaseCandidates of its own
+    /// or does not.
+    pub async fn start_beside(
+        &self,
+        kubernetes: Option<Release>,
+        serve_candidates: bool,
+    ) -> Result<ApiserverBeside> {
+        let options = Options {
+            kubernetes,
+            serve_candidates,
+            ..self.mode.options()
+        };
+        self.server.start_beside(options).await
     }
 
     /// Restarts the API server, which serves LeaseCandidates of its own from then on, or does not.

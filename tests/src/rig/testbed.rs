@@ -328,7 +328,7 @@ impl Testbed {
             .context("there is no lease")
     }
 
-    /// Waits until the holder of the lease has renewed it so many times from now on, and checks that it stays the
+    /// Waits until the holder of the lease has renewed it this number of times from now on, and checks that it stays the
     /// holder and in its term all along. This takes `times` of its renew intervals, which is what it is for.
     pub async fn stays(&self, holder: &str, times: usize) -> Result<()> {
         let held = |lease: &Lease| {
@@ -377,7 +377,7 @@ impl Testbed {
             .read(|entries| events(entries, EventKind::Leading).count())
     }
 
-    /// Checks that so many terms have begun.
+    /// Checks that this number of terms has begun.
     pub fn has_begun_terms(&self, count: usize) -> Result<()> {
         let terms = self.terms();
         ensure!(terms == count, "{terms} terms began, and not {count}");

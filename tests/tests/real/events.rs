@@ -9,12 +9,12 @@ use crate::{MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut shared = suite.shared(OURS, MODES);
-    shared.add("election_is_told_in_events", 20, told);
+    shared.add("election_is_reported_in_events", 20, reported);
 }
 
 /// A leader is elected, hands over to a better one, that one releases the lease, and a stranger takes it: each is a line of
 /// the elector, and one of each candidate where its account may write Events.
-async fn told(testbed: Arc<Testbed>) -> Result<()> {
+async fn reported(testbed: Arc<Testbed>) -> Result<()> {
     let start = |name, version| {
         let candidate = testbed.candidate(name).version(version);
         candidate.flag("--record-events").start()

@@ -32,7 +32,7 @@ const LEASES: usize = 200;
 /// The number of candidates of each, where all come at once.
 const STANDING: usize = 3;
 
-/// Of so many leaders, one crashes.
+/// Of this number of leaders, one crashes.
 const CRASHES: usize = 10;
 
 /// The longest time until all are led, on a machine that has a lot else to do.

@@ -1,4 +1,4 @@
-//! Candidates as tasks of the test's own process, where so many are needed that as many processes would be too much.
+//! Candidates as tasks of the test's own process, where more are needed than there can be processes.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

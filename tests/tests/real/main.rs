@@ -38,6 +38,7 @@ mod rules;
 mod schedulers;
 mod standby;
 mod strangers;
+mod two_api_servers;
 mod two_builds;
 mod upgrade;
 
@@ -135,6 +136,7 @@ fn main() -> ExitCode {
         schedulers::add,
         standby::add,
         strangers::add,
+        two_api_servers::add,
         two_builds::add,
         upgrade::add,
     ] {

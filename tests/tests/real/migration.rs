@@ -30,10 +30,10 @@ const LONG: Duration = Duration::from_secs(30);
 const NOTICED: Duration = Duration::from_secs(75 + 10);
 
 /// The candidates.
-const NAMES: [&str; 2] = ["leader", "standby"];
+pub(crate) const NAMES: [&str; 2] = ["leader", "standby"];
 
 /// An elector that elects, and two candidates the first of which leads. `flags` are for the candidates.
-async fn led(
+pub(crate) async fn led(
     testbed: &Testbed,
     flags: &[&str],
 ) -> Result<(TestProcess, StartedCandidate, StartedCandidate)> {
@@ -54,7 +54,7 @@ async fn led(
 }
 
 /// Waits until a candidate's object is there in this API after that mark, or until it is gone.
-async fn stands(
+pub(crate) async fn stands(
     testbed: &Testbed,
     name: &str,
     api: CandidateApi,

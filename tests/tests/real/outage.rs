@@ -160,7 +160,7 @@ async fn enter(testbed: &Testbed, timing: &[&str]) -> Result<(TestProcess, [Star
     Ok((elector, [leader, standby]))
 }
 
-/// Takes the API server away, and starts it again after so long; `meanwhile` is done in the middle of it.
+/// Takes the API server away, and starts it again after this time; `meanwhile` is done in the middle of it.
 async fn outage(
     testbed: &Testbed,
     down: Duration,

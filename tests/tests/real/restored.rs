@@ -77,7 +77,8 @@ fn candidate(testbed: &Testbed, name: &str, version: &str) -> Result<StartedCand
     candidate.flag("--mode=elected").start()
 }
 
-/// Checks that so many terms began at least, none before the work of the leader before had ended, as the candidates say.
+/// Checks that at least this number of terms began, none before the work of the leader before had ended, as the
+/// candidates say.
 pub(crate) fn one_at_a_time(testbed: &Testbed, least: usize) -> Result<()> {
     let mut entries = testbed.journal().read(<[_]>::to_vec);
     // Events from before a kill may have been read later.

@@ -27,7 +27,7 @@ pub(crate) fn add(suite: &mut Suite) {
     own.add_with(RequiredFlag::Long, "every_right_is_used", 300, used);
 }
 
-/// A candidate that stays silent for so long is deleted here.
+/// The silence after which a candidate is deleted here.
 const SHORT_LIVED: [&str; 4] = [
     "--absent-lease-grace=0s",
     "--re-ping-after=5s",
@@ -148,8 +148,8 @@ async fn acquire(outer: &Testbed) -> Result<()> {
     sleeper.ends().await.map(drop)
 }
 
-/// Registers the candidates of the contested lease, and waits until they are deleted. What is told of them is told again
-/// when they come again.
+/// Registers the candidates of the contested lease, and waits until they are deleted. The reports on them are repeated when they
+/// come again.
 async fn contest(testbed: &Testbed) -> Result<()> {
     let candidates = testbed.candidates();
     for (name, strategy) in [

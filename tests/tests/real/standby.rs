@@ -83,7 +83,7 @@ async fn elector(testbed: &Testbed, name: &str) -> Result<TestProcess> {
     site.elector(name, flags.chain(["--leader-elect"])).await
 }
 
-/// Waits until an elector has said something so many times.
+/// Waits until an elector has said something this number of times.
 async fn says(
     elector: &mut TestProcess,
     what: &str,

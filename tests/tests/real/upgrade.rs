@@ -131,8 +131,8 @@ impl<'w> ControlPlane<'w> {
         Ok(())
     }
 
-    /// Replaces the processes of all nodes, one after the other, in so many changes of the leader, and lets leadership rest
-    /// for long enough that no process's last answer counts any more: the next election has to ask.
+    /// Replaces the processes of all nodes, one after the other, in `changes` changes of the leader, and lets leadership
+    /// rest for long enough that no process's last answer counts any more: the next election has to ask.
     async fn replace_all(
         &mut self,
         version: &'static str,

@@ -7,7 +7,7 @@ use crate::kind::Kind;
 use crate::store::{ObjectFields, metadata_text};
 
 /// The longest texts, in bytes.
-const LONGEST_WORD: usize = 128;
+const LONGEST_OVERRIDE: usize = 128;
 const LONGEST_NOTE: usize = 1024;
 
 /// The errors of a new event.
@@ -130,8 +130,8 @@ fn lenient_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> {
         if value.is_empty() {
             errors.push(FieldError::required(field, ""));
         }
-        if value.len() > LONGEST_WORD {
-            let rule = format!("can have at most {LONGEST_WORD} characters");
+        if value.len() > LONGEST_OVERRIDE {
+            let rule = format!("can have at most {LONGEST_OVERRIDE} characters");
             errors.push(FieldError::invalid(field, "", rule));
         }
     }

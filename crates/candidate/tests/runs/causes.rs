@@ -104,7 +104,7 @@ async fn outcome_log_and_figures_name_the_same_cause() {
         }),
         (
             "removed",
-            "lost: the lease was emptied by somebody else",
+            "lost: another process removed the holder from the lease",
             |term| term.cluster.overwrite_lease("holderIdentity", json!("")),
         ),
         ("deleted", "lost: the lease was deleted", |term| {

@@ -35,7 +35,7 @@ async fn a_first_start_is_announced_at_once_and_once_and_lasts_as_long_as_it_say
         assert_eq!(born.strategy, strategy);
         let told = waits(&running);
         assert_eq!(told.len(), 1, "{told:?}");
-        let unproven = "nothing proves yet that no process leads";
+        let unproven = "a process whose Lease was deleted or emptied may still lead";
         assert!(told[0].reason().starts_with(unproven), "{told:?}");
         assert_eq!(told[0].at_most(), Some(seconds(wait)));
         let status = running.handle.status().waiting.unwrap();

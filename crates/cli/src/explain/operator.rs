@@ -1,8 +1,8 @@
 //! Operators' words on a lease, by annotations: those that count now, and those ignored.
 
 use elector_api::{Rfc3339, annotation};
-use elector_protocol::elector::IgnoredWord;
-use elector_protocol::{OperatorPreference, OperatorWord};
+use elector_protocol::elector::IgnoredOverride;
+use elector_protocol::{OperatorOverrides, OperatorPreference};
 use serde::Serialize;
 
 /// An operator's word on one lease.
@@ -26,8 +26,8 @@ pub(crate) struct PreferRow {
 impl OperatorRow {
     /// The word that counts, those ignored, and the notes on unreadable ones.
     pub(crate) fn new(
-        counts: &OperatorWord,
-        ignored: &[IgnoredWord],
+        counts: &OperatorOverrides,
+        ignored: &[IgnoredOverride],
         notes: Option<&Vec<String>>,
     ) -> Self {
         let notes = notes.into_iter().flatten().cloned();
@@ -59,17 +59,17 @@ impl OperatorRow {
 }
 
 /// Why a word does not count, in one line.
-pub(crate) fn why_ignored(word: &IgnoredWord) -> String {
+pub(crate) fn why_ignored(word: &IgnoredOverride) -> String {
     match word {
-        IgnoredWord::Freeze { until, why } => {
+        IgnoredOverride::Freeze { until, why } => {
             format!("{} until {} {why}", annotation::FREEZE, Rfc3339(*until))
         }
-        IgnoredWord::Preference(OperatorPreference { candidate, until }, why) => format!(
+        IgnoredOverride::Preference(OperatorPreference { candidate, until }, why) => format!(
             "{} of {candidate} until {} {why}",
             annotation::PREFER,
             Rfc3339(*until)
         ),
-        IgnoredWord::StandDown {
+        IgnoredOverride::StandDown {
             candidate,
             until,
             why,
@@ -78,7 +78,7 @@ pub(crate) fn why_ignored(word: &IgnoredWord) -> String {
             annotation::STAND_DOWN,
             Rfc3339(*until)
         ),
-        IgnoredWord::NotEligible(OperatorPreference { candidate, until }) => format!(
+        IgnoredOverride::NotEligible(OperatorPreference { candidate, until }) => format!(
             "{} until {}: no eligible candidate has the name {candidate}",
             annotation::PREFER,
             Rfc3339(*until)

@@ -65,7 +65,7 @@ pub(crate) fn rows(objects: &InputObjects, now: Timestamp, settings: &Settings) 
     };
     let rows = objects.elections.iter().map(|(key, election)| {
         let told = Explanation::of(election, now, settings);
-        let operator = OperatorRow::new(&told.word, &told.ignored, objects.notes.get(key));
+        let operator = OperatorRow::new(&told.overrides, &told.ignored, objects.notes.get(key));
         let candidates = told
             .candidates
             .into_iter()

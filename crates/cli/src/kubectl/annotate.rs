@@ -9,7 +9,7 @@ use elector_api::{
     CandidateApi, Lease, LeaseCandidate, Rfc3339, annotation, format_freeze, format_prefer,
     parse_duration,
 };
-use elector_protocol::{Identity, LONGEST_WORD, OperatorPreference, Timestamp};
+use elector_protocol::{Identity, LONGEST_OVERRIDE, OperatorPreference, Timestamp};
 use elector_runtime::{Cluster, connect, printable};
 
 use super::annotation_patch::{AnnotatedObject, DryRun, OverrideArgs};
@@ -254,7 +254,7 @@ fn lasting(text: &str) -> Result<Duration, String> {
     if lasts < Duration::from_secs(1) {
         return Err("must be at least 1s".to_owned());
     }
-    if lasts > LONGEST_WORD {
+    if lasts > LONGEST_OVERRIDE {
         return Err("must be at most 24h, since electors ignore what ends later".to_owned());
     }
     Ok(lasts)

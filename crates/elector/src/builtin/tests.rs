@@ -62,7 +62,7 @@ impl WatchedLock {
             uid: Uid::new("lock"),
             version: ResourceVersion(self.version),
             record,
-            word: elector_protocol::OperatorWord::default(),
+            overrides: elector_protocol::OperatorOverrides::default(),
         };
         self.lock = Some(snapshot.clone());
         self.builtin.handle_lock(self.now, snapshot, source);

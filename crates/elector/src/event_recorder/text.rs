@@ -90,8 +90,8 @@ pub(super) fn of_limit(hit: &LimitHit, lease: Option<&LeaseSnapshot>) -> Recorde
         LimitHit::Lease { considered, .. } => (
             "CandidatesWait",
             format!(
-                "more candidates than are considered: the holder, the preferred one and the oldest are, up to \
-                 {considered}, and the others wait"
+                "too many candidates: the holder, the preferred one and the oldest are considered, up to {considered}, \
+                 the others are not"
             ),
         ),
         LimitHit::Namespace {
@@ -99,15 +99,15 @@ pub(super) fn of_limit(hit: &LimitHit, lease: Option<&LeaseSnapshot>) -> Recorde
         } => (
             "NamespaceFull",
             format!(
-                "namespace {} has more candidates than are kept: {candidates} are, and those that came last, as one \
-                 of this lease, are left out",
+                "namespace {} has too many candidates: {candidates} are kept, and those that came last, one of this \
+                 lease among them, are not",
                 lease.namespace
             ),
         ),
         LimitHit::Writes { lease } => (
             "NamespaceHeldUp",
             format!(
-                "the leases of namespace {} cost more requests than one namespace may: they wait for each other",
+                "namespace {} has reached the request limit of a namespace: requests for its leases are delayed",
                 lease.namespace
             ),
         ),

@@ -188,7 +188,7 @@ impl RequestBatches {
 
 #[cfg(test)]
 mod tests {
-    use elector_protocol::{OperatorWord, Term, Uid};
+    use elector_protocol::{OperatorOverrides, Term, Uid};
 
     use super::*;
 
@@ -221,7 +221,7 @@ mod tests {
             uid: Uid::new("uid"),
             version: ResourceVersion(version),
             record: record(term),
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         };
         batches.note_revision(&key(), &seen);
     }

@@ -20,7 +20,7 @@ use crate::active_belief::ActiveBelief;
 use crate::builtin::{Authority, BuiltinLock, LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{BuiltinController, Config};
 use crate::elector_context::ElectorContext;
-use crate::lock_driver::{Consequence, LockDriver, LockInput, LockLog};
+use crate::lock_driver::{LockDriver, LockInput, LockLog};
 use crate::view::Restored;
 
 /// The authority over leases of the built-in strategy.
@@ -34,6 +34,9 @@ pub(crate) struct BuiltinAuthority {
     /// True if the built-in controller is to be replaced.
     replaces: bool,
 }
+
+/// The name of the lock in lines of the log.
+const LOCK: &str = "the lock of the built-in controller";
 
 /// The time for the release at the end. The whole end takes no more than two seconds: before this come the last
 /// requests, and after it the release of the lock of the electors.
@@ -124,7 +127,7 @@ impl BuiltinAuthority {
             }
             _ => String::new(),
         };
-        let mut log = lock_log(failures, &*self.clock, &consequence);
+        let mut log = LockLog::new(LOCK, failures, self.clock.monotonic(), &consequence);
         if let Some(driver) = &mut self.driver {
             driver.handle_input(input, &mut log);
         }
@@ -197,7 +200,7 @@ impl BuiltinAuthority {
                 );
             }
             Authority::Standby => {
-                info!("waiting until the built-in controller has certainly stopped");
+                info!("waiting until the last term of the built-in controller must have ended");
             }
             Authority::Unknown => {}
         }
@@ -215,7 +218,7 @@ impl BuiltinAuthority {
             return;
         };
         let no_consequence = |_: LeasePath, _: &RequestError| String::new();
-        let mut log = lock_log(failures, &*self.clock, &no_consequence);
+        let mut log = LockLog::new(LOCK, failures, self.clock.monotonic(), &no_consequence);
         match driver.release(RELEASE_TIMEOUT, &mut log).await {
             Some(Ending::Released) => info!("released the lock of the built-in controller"),
             ending => debug!(
@@ -283,19 +286,6 @@ fn holder_config(identity: Identity, config: &Config) -> HolderConfig {
     }
 }
 
-fn lock_log<'a>(
-    failures: &'a mut FailureLog,
-    clock: &dyn Clock,
-    consequence: &'a Consequence<'a>,
-) -> LockLog<'a> {
-    LockLog {
-        lock: "the lock of the built-in controller",
-        failures,
-        now: clock.monotonic(),
-        consequence,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use elector_protocol::elector::NewsSource::Watch;
@@ -348,7 +338,7 @@ mod tests {
                 uid: Uid::new("lock"),
                 version: ResourceVersion(7),
                 record,
-                word: elector_protocol::OperatorWord::default(),
+                overrides: elector_protocol::OperatorOverrides::default(),
             };
             let at = |millis: u64| Moment::same(Instant::from_epoch(Duration::from_millis(millis)));
             machine.handle_event(at(1_000), LeaseEvent::Seen(snapshot, Watch));

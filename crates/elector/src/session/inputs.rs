@@ -185,7 +185,7 @@ impl InputHandler {
                 Ok(failed)
             }
             ElectionResponse::Panicked(text) => {
-                error!(lease = %key, panic = text, "failed to perform a request, which is tried again");
+                error!(lease = %key, panic = text, "sending a request panicked, retrying");
                 Ok(true)
             }
             // The elector that acts does what there is to do, or this one once it acts.

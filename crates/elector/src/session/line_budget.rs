@@ -16,7 +16,7 @@ pub(crate) struct LineBudget {
     left_out: BTreeMap<Arc<str>, u64>,
 }
 
-/// The burst of lines of a namespace: a start of as many leases.
+/// The burst of lines of a namespace: a start of that number of leases.
 const BURST: u32 = 1000;
 /// The time until another one may follow.
 const REFILL: Duration = Duration::from_secs(1);

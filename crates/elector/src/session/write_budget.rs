@@ -43,7 +43,7 @@ impl WriteBudget {
         }
     }
 
-    /// So many requests of this lease are sent.
+    /// This number of requests of this lease is sent.
     pub(crate) fn charge(
         &mut self,
         now: Instant,

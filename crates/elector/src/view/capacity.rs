@@ -156,7 +156,7 @@ impl LeaseEntry {
 /// The holder, the candidate that it is to make room for, and the one that an operator prefers.
 fn named(lease: &LeaseSnapshot) -> Vec<Identity> {
     let record = &lease.record;
-    let prefers = lease.word.prefer.as_deref();
+    let prefers = lease.overrides.prefer.as_deref();
     let names = [
         record.holder.as_ref(),
         record.preferred_holder.as_ref(),

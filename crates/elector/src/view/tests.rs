@@ -49,7 +49,7 @@ fn lease(name: &str, version: u64, record: LeaseRecord) -> LeaseSeen {
         uid: Uid::new("uid"),
         version,
         record,
-        word: elector_protocol::OperatorWord::default(),
+        overrides: elector_protocol::OperatorOverrides::default(),
     };
     LeaseSeen {
         key: key(name),
@@ -131,6 +131,18 @@ impl ViewScene {
         self.view.handle_candidate(time(self.now), seen);
     }
 
+    fn lease_gone(&mut self, name: &str, version: Option<u64>) {
+        let version = version.map(ResourceVersion);
+        self.view
+            .handle_lease_gone(time(self.now), &key(name), version);
+    }
+
+    fn candidate_gone(&mut self, name: &str, version: Option<u64>) {
+        let version = version.map(ResourceVersion);
+        self.view
+            .handle_candidate_gone(time(self.now), &"ns".into(), &id(name), version);
+    }
+
     /// True if a write of this revision finds the object that it carries over.
     fn has_object(&mut self, name: &str, version: u64) -> bool {
         let version = ResourceVersion(version);
@@ -202,12 +214,7 @@ fn a_candidate_that_names_another_lease_leaves_the_first() {
     assert_eq!(world.dirty(), ["one", "two"]);
     // An older revision does not bring it back, nor does an older deletion take it away.
     world.candidate(candidate("a", "one", 9));
-    world.view.handle_candidate_gone(
-        time(world.now),
-        &"ns".into(),
-        &id("a"),
-        Some(ResourceVersion(10)),
-    );
+    world.candidate_gone("a", Some(10));
     assert_eq!(
         (world.names("one"), world.names("two")),
         (vec![], vec!["a".to_owned()])
@@ -249,15 +256,11 @@ fn what_is_long_gone_is_forgotten() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
-    world
-        .view
-        .handle_lease_gone(time(world.now), &key("l"), None);
+    world.lease_gone("l", None);
     world.now += 3_600_000;
     world.view.forget(time(world.now));
     assert_eq!(world.view.elections.len(), 1, "a candidate is left");
-    world
-        .view
-        .handle_candidate_gone(time(world.now), &"ns".into(), &id("a"), None);
+    world.candidate_gone("a", None);
     world.now -= 1;
     world.view.forget(time(world.now));
     assert_eq!(world.view.elections.len(), 1, "a holder may be left");

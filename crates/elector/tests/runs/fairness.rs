@@ -55,10 +55,7 @@ async fn a_namespace_that_costs_too_many_requests_waits_alone_and_that_is_told_o
         (20_000..=20_000 + 61 * 200).contains(&requests),
         "{requests}"
     );
-    assert_eq!(
-        log.lines("more requests than a namespace may cost").len(),
-        1
-    );
+    assert_eq!(log.lines("request limit of the namespace reached").len(), 1);
     let held_up = |event: &Event| matches!(event, Event::NamespaceHeldUp { lease } if lease.namespace.as_ref() == "noisy");
     let reported = |events: &[Event]| events.iter().filter(|event| held_up(event)).count();
     assert_eq!(reported(&elector.events.lock().unwrap()), 1);

@@ -169,7 +169,7 @@ async fn a_right_that_is_missing_is_no_readiness_until_it_is_granted() {
     assert_eq!(elector.failing(), ["permissions"]);
     let (_, why) = elector.probe("/readyz/permissions");
     assert!(
-        why.contains("the API server does not let this elector "),
+        why.contains("the API server forbids this elector to "),
         "{why}"
     );
     assert!(elector.is_live());

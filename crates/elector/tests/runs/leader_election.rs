@@ -8,7 +8,7 @@ use std::sync::Arc;
 use elector::{Config, Event, LeaderElection};
 use elector_protocol::{Instant, LeaseKey};
 use elector_runtime::Clock;
-use elector_testing::{EmbeddedCluster, SentRequest};
+use elector_testing::{EmbeddedCluster, SentRequest, pass, seconds};
 
 use crate::{RunningElector, seed_of};
 
@@ -49,6 +49,15 @@ impl Replica {
             cluster: cluster.clone(),
             elector: RunningElector::start_by(clock, cluster.connect(name), config, seed_of(name)),
         }
+    }
+
+    /// One that has come to act, and this one, which has watched for long enough to follow it at once.
+    async fn pair(cluster: &EmbeddedCluster, standby: &'static str) -> (Self, Self) {
+        let active = Self::start(cluster, "active");
+        pass(seconds(3)).await;
+        let standby = Self::start(cluster, standby);
+        pass(seconds(20)).await;
+        (active, standby)
     }
 
     /// True if it holds the lock.

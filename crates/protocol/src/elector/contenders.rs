@@ -53,7 +53,7 @@ impl Election {
     ) -> Option<Contenders<'_>> {
         let strategy = strategy_name.strategy()?;
         let lease = self.lease();
-        let preferred = lease.and_then(|lease| lease.word.preferred_for(wall));
+        let preferred = lease.and_then(|lease| lease.overrides.preferred_for(wall));
         let order = CandidateOrder {
             preferred: preferred.map(|(preferred, _)| preferred),
             strategy,

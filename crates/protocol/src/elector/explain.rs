@@ -11,14 +11,14 @@ use std::time::Duration;
 use crate::elector::action::Action;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::hold_back::{HoldBackCause, HoldBackNotice};
-use crate::elector::ignored_word::IgnoredWord;
+use crate::elector::ignored_override::IgnoredOverride;
 use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::elector::state::{Election, Settings};
 use crate::elector::wake::WakeAfter;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::lease_watch::NewsSource;
 use crate::names::{Identity, ResourceVersion, Uid};
-use crate::operator_word::OperatorWord;
+use crate::operator_overrides::OperatorOverrides;
 use crate::spec::CandidateRecord;
 use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Timestamp};
@@ -56,9 +56,9 @@ pub struct Explanation {
     /// Why.
     pub reason: Reason,
     /// The operators' word that counts now.
-    pub word: OperatorWord,
-    /// Words of operators that do not count, in the order of the fields of [`OperatorWord`], then of candidates.
-    pub ignored: Vec<IgnoredWord>,
+    pub overrides: OperatorOverrides,
+    /// Words of operators that do not count, in the order of the fields of [`OperatorOverrides`], then of candidates.
+    pub ignored: Vec<IgnoredOverride>,
     /// When the elector would look again if nothing changed before, and why.
     pub wake: Option<WakeAfter>,
     /// The candidates' standing.
@@ -100,9 +100,13 @@ impl Explanation {
             strategy,
             candidates,
         } = election.ranking(NOW, now, settings);
-        let said = objects.lease.as_ref().map(|(lease, _)| lease.word.clone());
-        let (word, mut ignored) = IgnoredWord::split(&said.unwrap_or_default(), now, &candidates);
-        ignored.extend(IgnoredWord::of_candidates(&election, NOW, now));
+        let said = objects
+            .lease
+            .as_ref()
+            .map(|(lease, _)| lease.overrides.clone());
+        let (overrides, mut ignored) =
+            IgnoredOverride::split(&said.unwrap_or_default(), now, &candidates);
+        ignored.extend(IgnoredOverride::of_candidates(&election, NOW, now));
         Self {
             action: decision.action(),
             holder: record.and_then(|record| record.holder.clone()),
@@ -116,7 +120,7 @@ impl Explanation {
                 .collect(),
             wake: decision.wake.map(|wake| wake.after(NOW)),
             reason: decision.reason,
-            word,
+            overrides,
             ignored,
             candidates,
         }
@@ -249,6 +253,6 @@ fn snapshot(record: LeaseRecord) -> LeaseSnapshot {
         uid: Uid::new("new"),
         version: ResourceVersion(0),
         record,
-        word: OperatorWord::default(),
+        overrides: OperatorOverrides::default(),
     }
 }

@@ -52,7 +52,7 @@ pub enum HoldBackCause {
     },
     /// The candidate appeared or changed after a hand-over was in vain, and has accepted no term of this lease.
     NewSinceFailure,
-    /// So many holders have made room lately.
+    /// This number of holders has made room lately.
     Preemptions {
         /// Their number.
         count: u8,
@@ -85,7 +85,7 @@ pub struct HoldBackNotice {
 #[error("must be a reason to hold a preference back")]
 pub struct HoldBackCauseError;
 
-/// The most pre-emptions remembered: the largest budget, and as many more for operators.
+/// The most pre-emptions remembered: the largest budget, once more for operators.
 const REMEMBERED_MAX: usize = 2 * ElectorTiming::PREEMPTIONS_MAX as usize;
 /// The failures are forgotten after this time without one.
 const FALL_BACK: Duration = Duration::from_secs(3600);
@@ -202,8 +202,8 @@ impl HoldBack {
         })
     }
 
-    /// Remembers what another elector told, so that the same is held back until the same time. `until` is the notice's time
-    /// as an instant; `standing` are the candidates that were there when it was reported.
+    /// Remembers what another elector reported, so that the same is held back until the same time. `until` is the notice's
+    /// time as an instant; `standing` are the candidates that were there when it was reported.
     pub(super) fn replay(
         &mut self,
         notice: &HoldBackNotice,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::lease_watch::NewsSource;
 use crate::names::ResourceVersion;
-use crate::operator_word::{OutOfTime, StandDown};
+use crate::operator_overrides::{OutOfTime, StandDown};
 use crate::renumber::renumber;
 use crate::spec::{CandidateRecord, CandidateSpec};
 use crate::time::{Instant, Timestamp};

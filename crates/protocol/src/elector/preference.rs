@@ -54,7 +54,7 @@ impl<'a> Step<'a> {
             .collect();
         let record = &watched.snapshot.record;
         let preferred = record.preferred_holder.as_ref();
-        let frozen = watched.snapshot.word.frozen_for(self.wall);
+        let frozen = watched.snapshot.overrides.frozen_for(self.wall);
         if let Some(preferred) = preferred
             && let Some(doubt) = self.doubt(preferred, holder, &stronger, frozen.is_some())
         {

@@ -88,7 +88,7 @@ impl Election {
                 continue;
             }
             let strategy_of_all = contenders.as_ref().map(|all| all.order.strategy);
-            let rejection = rejection(seen, (now, wall), strategy_of_all);
+            let rejection = rejection(seen, now, wall, strategy_of_all);
             let foreign = strategy.is_some() && contenders.is_none();
             candidates.push(RankedCandidate {
                 name: candidate.name.clone(),
@@ -113,7 +113,8 @@ impl Election {
 /// Why a candidate cannot be elected now under a strategy; without one, why it is invalid.
 pub(super) fn rejection(
     seen: &ObservedCandidate,
-    (now, wall): (Instant, Timestamp),
+    now: Instant,
+    wall: Timestamp,
     strategy: Option<&dyn Strategy>,
 ) -> Option<Rejection> {
     let candidate = &seen.candidate;

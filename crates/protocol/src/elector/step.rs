@@ -110,8 +110,10 @@ impl<'a> Step<'a> {
         if contenders.ranked.is_empty() {
             return self.none_eligible(Some(contenders.order.strategy));
         }
-        let word = lease.map(|lease| &lease.snapshot.word);
-        if let Some((_, remaining)) = word.and_then(|word| word.preferred_for(self.wall)) {
+        let overrides = lease.map(|lease| &lease.snapshot.overrides);
+        if let Some((_, remaining)) =
+            overrides.and_then(|overrides| overrides.preferred_for(self.wall))
+        {
             self.wake(self.now.after(remaining), WakeReason::OperatorPreference);
         }
         let Some(watched) = lease else {
@@ -216,7 +218,7 @@ impl<'a> Step<'a> {
     }
 
     fn none_eligible(&self, strategy: Option<&dyn Strategy>) -> Reason {
-        let unfit = |seen: &ObservedCandidate| rejection(seen, (self.now, self.wall), strategy);
+        let unfit = |seen: &ObservedCandidate| rejection(seen, self.now, self.wall, strategy);
         let mut rejected = self
             .election
             .candidates

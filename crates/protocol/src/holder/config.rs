@@ -22,7 +22,7 @@ pub struct HolderConfig {
 pub enum HolderMode {
     /// It accepts grants, and acquires nothing.
     Elected,
-    /// It accepts grants, and acquires a lease that has been free for so long: the elector is away, or may not write.
+    /// It accepts grants, and acquires a lease that has been free for this time: the elector is away, or may not write.
     Auto {
         /// An elector's time for its grant. 5 s.
         fallback: Duration,

@@ -192,7 +192,9 @@ impl fmt::Display for Loss {
         match self {
             Self::DeadlinePassed => f.write_str("no renewal succeeded within the renew deadline"),
             Self::Taken { by: Some(holder) } => write!(f, "{holder} holds the lease"),
-            Self::Taken { by: None } => f.write_str("the lease was emptied by somebody else"),
+            Self::Taken { by: None } => {
+                f.write_str("another process removed the holder from the lease")
+            }
             Self::Deleted => f.write_str("the lease was deleted"),
             Self::NewTerm => f.write_str("a new term was granted to this identity"),
             Self::NameShared => f.write_str("another process renews the lease under this identity"),

@@ -28,7 +28,7 @@ pub(super) enum WorkState {
     /// Not started yet.
     Due,
     Running,
-    /// Told to stop, and still allowed to finish.
+    /// Ordered to stop, and still allowed to finish.
     Draining,
     /// Stopped for good; the lease is to be given up.
     Stopped {

@@ -19,7 +19,7 @@ pub struct Wait {
 /// Why a process does not lead yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitReason {
-    /// No holder is known, and nothing proves yet that none is left ([R6](crate::rules#r6)).
+    /// No holder is known, and nothing proves yet that no process leads ([R6](crate::rules#r6)).
     Unproven {
         /// For how long a holder may believe that is not known.
         longest: Duration,
@@ -43,7 +43,7 @@ impl fmt::Display for WaitReason {
         match self {
             Self::Unproven { longest } => write!(
                 f,
-                "nothing proves yet that no process leads: one whose Lease was deleted or emptied may do so for {longest:?}"
+                "a process whose Lease was deleted or emptied may still lead, for up to {longest:?}"
             ),
             Self::Fallback => f.write_str("the lease is free, and an elector may grant it"),
             Self::Held(holder) => write!(f, "{holder} holds the lease"),

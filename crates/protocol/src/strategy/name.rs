@@ -43,21 +43,6 @@ impl StrategyName {
         Self(Arc::clone(&BUILTIN))
     }
 
-    /// The strategy by which the newest version leads.
-    pub fn newest_version() -> Self {
-        Self(Self::NEWEST_VERSION.into())
-    }
-
-    /// The strategy by which the highest priority leads.
-    pub fn priority() -> Self {
-        Self(Self::PRIORITY.into())
-    }
-
-    /// The strategy by which the leader stays.
-    pub fn sticky() -> Self {
-        Self(Self::STICKY.into())
-    }
-
     /// Parses a strategy as the API validates it.
     ///
     /// # Errors
@@ -159,17 +144,5 @@ mod tests {
             "mine".parse::<StrategyName>().unwrap_err().to_string(),
             "the strategy \"mine\" is neither OldestEmulationVersion nor a name of the form domain/name"
         );
-    }
-
-    #[test]
-    fn the_names_of_our_own_strategies_parse_to_themselves() {
-        for own in [
-            StrategyName::oldest_emulation_version(),
-            StrategyName::newest_version(),
-            StrategyName::priority(),
-            StrategyName::sticky(),
-        ] {
-            assert_eq!(StrategyName::parse(own.as_str()), Ok(own));
-        }
     }
 }

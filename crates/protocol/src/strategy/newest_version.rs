@@ -12,7 +12,7 @@ use crate::version::VersionError;
 ///
 /// Of two that have the same binary version, one that names no emulation version comes last.
 #[derive(Clone, Copy, Debug)]
-pub struct NewestVersion;
+pub(super) struct NewestVersion;
 
 // === impl NewestVersion ===
 

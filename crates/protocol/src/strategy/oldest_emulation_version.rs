@@ -9,7 +9,7 @@ use crate::version::{Version, VersionError};
 
 /// The built-in strategy: lower emulation version first, then lower binary version (KEP-4355).
 #[derive(Clone, Copy, Debug)]
-pub struct OldestEmulationVersion;
+pub(super) struct OldestEmulationVersion;
 
 // === impl OldestEmulationVersion ===
 

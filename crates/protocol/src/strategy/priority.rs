@@ -12,7 +12,7 @@ use crate::spec::CandidateSpec;
 /// A candidate without a priority comes after all that have one. Where no candidate has one, this is the built-in
 /// strategy.
 #[derive(Clone, Copy, Debug)]
-pub struct HighestPriority;
+pub(super) struct HighestPriority;
 
 // === impl HighestPriority ===
 

@@ -12,7 +12,7 @@ use crate::spec::CandidateSpec;
 /// No candidate is better than another by this strategy, so that the rest of the order decides
 /// ([R16](crate::rules#r16)): the incumbent, the older object, the name.
 #[derive(Clone, Copy, Debug)]
-pub struct Sticky;
+pub(super) struct Sticky;
 
 // === impl Sticky ===
 

@@ -66,7 +66,7 @@ impl Disagreement {
     /// By the clock of this elector, an operator prefers this candidate from now on, or none.
     fn say(&mut self, elector: usize, candidate: Option<&str>) {
         let fixture = &mut self.electors[elector];
-        fixture.word.prefer = None;
+        fixture.overrides.prefer = None;
         if let Some(candidate) = candidate {
             fixture.prefer(candidate, 80_000.0);
         }
@@ -169,7 +169,7 @@ fn a_preference_that_electors_disagree_on_is_withdrawn_ever_later() {
     // Where the other elector has seen a change of the candidate, the first withdrawal comes at once.
     let mut electors = Disagreement::new(&["a", "c"], false);
     electors.say(0, Some("c"));
-    electors.electors[1].word = electors.electors[0].word.clone();
+    electors.electors[1].overrides = electors.electors[0].overrides.clone();
     electors.decide();
     electors.say(1, None);
     for _ in 0..100 {

@@ -7,7 +7,7 @@ use elector_protocol::elector::{
 };
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    OperatorPreference, OperatorWord, Rejection, ResourceVersion, StandDown, StrategyName,
+    OperatorOverrides, OperatorPreference, Rejection, ResourceVersion, StandDown, StrategyName,
     Timestamp, Token, Uid,
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct ElectionFixture {
     pub(crate) now: Instant,
     pub(crate) version: u64,
     /// The operator's word on the Lease: its next revisions say it too.
-    pub(crate) word: OperatorWord,
+    pub(crate) overrides: OperatorOverrides,
 }
 
 /// Something that happens to an election.
@@ -35,7 +35,7 @@ impl ElectionFixture {
             settings: Settings::default(),
             now: Instant::from_epoch(Duration::from_secs(3600)),
             version: 100,
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         }
     }
 
@@ -50,9 +50,19 @@ impl ElectionFixture {
 
     /// The first of these candidates leads, of version 1.N.0; the others appear then.
     pub(crate) fn led(candidates: &[(&str, u64)]) -> Self {
-        let mut fixture = Self::new();
-        for (index, (name, minor)) in candidates.iter().enumerate() {
+        Self::led_as(candidates, |fixture, name, minor| {
             fixture.register(name, *minor);
+        })
+    }
+
+    /// The same, with candidates that are registered by this function.
+    pub(crate) fn led_as<T>(
+        candidates: &[(&str, T)],
+        register: impl Fn(&mut Self, &str, &T),
+    ) -> Self {
+        let mut fixture = Self::new();
+        for (index, (name, of)) in candidates.iter().enumerate() {
+            register(&mut fixture, name, of);
             if index == 0 {
                 fixture.lease(LeaseRecord::born(None));
                 fixture.grants(name);
@@ -282,12 +292,12 @@ impl ElectionFixture {
 
     fn show(&mut self, uid: Uid, record: LeaseRecord, news: NewsSource) {
         let version = self.next_version();
-        let word = self.word.clone();
+        let overrides = self.overrides.clone();
         let snapshot = LeaseSnapshot {
             uid,
             version,
             record,
-            word,
+            overrides,
         };
         self.election.handle_lease(self.now, snapshot, news);
     }
@@ -305,7 +315,7 @@ impl ElectionFixture {
             uid: Uid::new("lease-1"),
             version: ResourceVersion(1),
             record,
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         };
         self.election
             .handle_lease(self.now, restored, NewsSource::List);
@@ -343,13 +353,13 @@ impl ElectionFixture {
 
     /// An operator freezes the lease from now on for some seconds; the record stays.
     pub(crate) fn freeze(&mut self, seconds: f64) {
-        self.word.freeze = Some(self.wall_after(seconds));
+        self.overrides.freeze = Some(self.wall_after(seconds));
         self.lease(self.record());
     }
 
     /// An operator prefers a candidate from now on for some seconds; the record stays.
     pub(crate) fn prefer(&mut self, name: &str, seconds: f64) {
-        self.word.prefer = Some(Box::new(OperatorPreference {
+        self.overrides.prefer = Some(Box::new(OperatorPreference {
             candidate: id(name),
             until: self.wall_after(seconds),
         }));

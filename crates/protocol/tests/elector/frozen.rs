@@ -52,7 +52,7 @@ fn a_holder_that_is_not_eligible_stays_while_the_lease_is_frozen() {
         fixture.best("b");
         change(&mut fixture);
         assert_reason!(fixture, Reason::Frozen { .. });
-        fixture.word.freeze = None;
+        fixture.overrides.freeze = None;
         fixture.renew();
         assert_eq!(fixture.action(), Action::Prefer);
     }

@@ -19,7 +19,7 @@ use crate::fixture::{ElectionFixture, lease_write, pinged};
 const CANDIDATES: usize = 100_000;
 const BOUND: Duration = Duration::from_secs(5);
 
-/// So many candidates that were there before the elector, of names that differ at the end.
+/// This number of candidates, which were there before the elector, of names that differ at the end.
 fn crowd() -> ElectionFixture {
     let mut fixture = ElectionFixture::new();
     for index in 0..CANDIDATES {

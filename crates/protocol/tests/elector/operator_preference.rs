@@ -122,7 +122,7 @@ fn the_budget_of_pre_emptions_is_twice_as_large_for_it() {
         ask(&mut fixture, name);
         hand_over(&mut fixture, name);
     }
-    fixture.word.prefer = None;
+    fixture.overrides.prefer = None;
     fixture.renew();
     fixture.ack("a");
     assert_eq!(held(&fixture), (id("a"), 3, 598));
@@ -132,7 +132,7 @@ fn the_budget_of_pre_emptions_is_twice_as_large_for_it() {
     }
     ask(&mut fixture, "b");
     assert_eq!(held(&fixture), (id("b"), 6, 594));
-    fixture.word.prefer = None;
+    fixture.overrides.prefer = None;
     fixture.keep(593);
     ask(&mut fixture, "b");
     hand_over(&mut fixture, "b");
@@ -146,7 +146,7 @@ fn it_goes_before_what_the_strategy_preferred() {
     fixture.register("b", 2);
     fixture.prefer("b", 60.0);
     fixture.prefers("b");
-    fixture.word.prefer = None;
+    fixture.overrides.prefer = None;
     fixture.lease(fixture.record());
     fixture.pass(4.0);
     fixture.prefers("a");

@@ -8,7 +8,7 @@ use elector_protocol::elector::{Action, HoldBackCause, NewsSource};
 use crate::fixture::{ElectionChange, ElectionFixture, id};
 use crate::hold_back::{hand_over, held_back, led, live};
 
-/// As many holders have made room in ten minutes.
+/// The holders that may make room in ten minutes.
 fn budget(count: u8) -> HoldBackCause {
     let within = Duration::from_secs(600);
     HoldBackCause::Preemptions { count, within }
@@ -62,7 +62,7 @@ fn the_newest_pre_emptions_count_when_more_are_known_than_any_budget_needs() {
     fixture.ack("a");
     // The sixtieth from the end was 59 s ago.
     assert_eq!(held_back(&fixture), Some((budget(60), 541)));
-    // An operator may have as many more: the hundred and twentieth was 119 s ago.
+    // An operator may have twice that number: the hundred and twentieth was 119 s ago.
     fixture.prefer("a", 1000.0);
     fixture.ack("a");
     assert_eq!(held_back(&fixture), Some((budget(120), 481)));

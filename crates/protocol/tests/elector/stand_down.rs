@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, Explanation, IgnoredWord, Objects, Reason, WakeReason};
+use elector_protocol::elector::{
+    Action, Explanation, IgnoredOverride, Objects, Reason, WakeReason,
+};
 use elector_protocol::{OutOfTime, Rejection, StandDown};
 
 use crate::fixture::{DAY, ElectionFixture, assert_reason, id};
@@ -87,7 +89,7 @@ fn a_word_without_a_time_is_explained_as_one_that_counts() {
 fn a_time_more_than_a_day_ahead_does_not_count_and_is_told() {
     let mut fixture = stands_down(Some(f64::from(DAY) + 1.0));
     fixture.best("a");
-    let ignored = IgnoredWord::StandDown {
+    let ignored = IgnoredOverride::StandDown {
         candidate: id("a"),
         until: fixture.wall_after(f64::from(DAY) + 1.0),
         why: OutOfTime::TooFarAhead,

@@ -1,6 +1,6 @@
 //! The strategies: which candidate leads, and which leader makes room.
 
-use elector_protocol::{CandidateSpec, LeaseRecord, StandDown, StrategyName, Timestamp};
+use elector_protocol::{CandidateSpec, StandDown, StrategyName, Timestamp};
 
 use crate::fixture::ElectionFixture;
 
@@ -16,16 +16,9 @@ fn register(fixture: &mut ElectionFixture, name: &str, version: &str, strategy: 
 
 /// The first of these leads, which was alone.
 fn led(strategy: &str, candidates: &[(&str, &str)]) -> ElectionFixture {
-    let mut fixture = ElectionFixture::new();
-    for (index, (name, version)) in candidates.iter().enumerate() {
-        register(&mut fixture, name, version, strategy);
-        if index == 0 {
-            fixture.lease(LeaseRecord::born(None));
-            fixture.grants(name);
-            fixture.accept();
-        }
-    }
-    fixture
+    ElectionFixture::led_as(candidates, |fixture, name, version| {
+        register(fixture, name, version, strategy);
+    })
 }
 
 #[test]

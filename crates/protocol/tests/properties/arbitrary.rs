@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, Identity, LeaseRecord, OperatorWord, ResourceVersion,
+    CandidateRecord, CandidateSpec, Identity, LeaseRecord, OperatorOverrides, ResourceVersion,
     StrategyName, Term, Timestamp, Token, Uid,
 };
 use proptest::option;
@@ -30,7 +30,7 @@ pub(crate) enum ElectionEvent {
     CandidateGone(Identity),
     Created,
     /// An operator annotates the Lease.
-    Word(OperatorWord),
+    Word(OperatorOverrides),
     /// The write of the last decision is applied and its reply arrives.
     Applied,
     /// The record changes in a way that its holder would: the same but for the renewal time.

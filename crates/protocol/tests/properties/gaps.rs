@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, OperatorWord,
-    ResourceVersion, StrategyName, Timestamp, Token, Uid,
+    CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot,
+    OperatorOverrides, ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof};
 use proptest::test_runner::TestCaseError;
@@ -18,7 +18,7 @@ use crate::RecordedElection;
 /// One thing that happens to the Lease or to the watch of the elector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum GapStep {
-    /// So many seconds pass.
+    /// This number of seconds passes.
     Pass(u8),
     /// The Lease changes; `missed`: the watch breaks before it tells.
     LeaseChange { change: LeaseChange, missed: bool },
@@ -124,7 +124,7 @@ impl GappyWatch {
             uid,
             version,
             record,
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         });
         match self.lease.clone() {
             Some(lease) => {

@@ -1,6 +1,6 @@
 //! Operators' words at random, and what an elector may not do then (R16).
 
-use elector_protocol::{LeaseRecord, OperatorPreference, OperatorWord, Timestamp};
+use elector_protocol::{LeaseRecord, OperatorOverrides, OperatorPreference, Timestamp};
 use proptest::option;
 use proptest::prelude::{Strategy as Arbitrary, prop_assert, prop_oneof};
 use proptest::test_runner::TestCaseError;
@@ -12,7 +12,7 @@ pub(crate) fn wall() -> Timestamp {
     Timestamp::from_micros(1_000).unwrap()
 }
 
-pub(crate) fn words() -> impl Arbitrary<Value = OperatorWord> {
+pub(crate) fn words() -> impl Arbitrary<Value = OperatorOverrides> {
     let until = || {
         let beside = (998..1_003i64).prop_filter_map("in range", Timestamp::from_micros);
         prop_oneof![beside, timestamps()]
@@ -22,16 +22,16 @@ pub(crate) fn words() -> impl Arbitrary<Value = OperatorWord> {
         Box::new(preference)
     });
     (option::of(until()), option::of(preference))
-        .prop_map(|(freeze, prefer)| OperatorWord { freeze, prefer })
+        .prop_map(|(freeze, prefer)| OperatorOverrides { freeze, prefer })
 }
 
 /// While the lease is frozen, no live holder is asked to make room.
 pub(crate) fn check_frozen(
-    word: &OperatorWord,
+    overrides: &OperatorOverrides,
     before: &LeaseRecord,
     after: &LeaseRecord,
 ) -> Result<(), TestCaseError> {
-    if word.frozen_for(wall()).is_none() {
+    if overrides.frozen_for(wall()).is_none() {
         return Ok(());
     }
     let asks =

@@ -1,26 +1,27 @@
 //! An elector's demands on live holders, whatever candidates come, change and go (R16, R23).
 //!
-//! One elector sees every revision of a Lease whose holders obey and whose electees accept or not. The oracle keeps
-//! count by what it lets happen, and not by the records: when a holder made room for a preference, when that was in
-//! vain, which candidates have led, and since when each is as it is.
+//! One elector sees every revision of a Lease whose holders obey and whose electees accept or not. The checker of recorded
+//! histories, which knows the writers, judges each of its preferences by the budget of R23 and all other rules; the waits
+//! around withdrawals (R16) are judged here.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    OperatorWord, ResourceVersion, StrategyName, Timestamp, Token, Uid,
+    OperatorOverrides, ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
+use elector_verify::{ElectorSight, TermSource, WriterRole};
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_assert, prop_oneof};
 use proptest::test_runner::TestCaseError;
 
+use crate::RecordedElection;
 use crate::arbitrary::candidate;
 
 /// One thing that happens. What does not fit changes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PreemptionStep {
-    /// So many seconds pass, in which a holder that has accepted renews.
+    /// This number of seconds passes, in which a holder that has accepted renews.
     Pass(u16),
     /// A candidate appears or changes its version.
     Version { candidate: u8, minor: u8 },
@@ -49,21 +50,14 @@ enum PreferredNews {
     Gone,
 }
 
-/// The Lease, its elector, and what the oracle knows.
+/// The Lease, its elector, and all that was written.
 struct PreemptedLease {
     now: Instant,
     revision: u64,
     lease: LeaseSnapshot,
     election: Election,
     settings: Settings,
-    /// Since when each candidate is as it is.
-    unchanged: BTreeMap<Identity, Instant>,
-    /// The candidates that have led under their present uid.
-    led: BTreeSet<Identity>,
-    asked: bool,
-    preempted: bool,
-    preemptions: Vec<Instant>,
-    failures: Vec<Instant>,
+    recording: RecordedElection,
     /// When the present preference was written, and whether its candidate changed or went since.
     preferred: Option<(Instant, Option<PreferredNews>)>,
     /// The number of preferences of this term that were withdrawn, and when the newest was, where none stands.
@@ -107,19 +101,15 @@ impl PreemptedLease {
             uid: Uid::new("lease"),
             version: ResourceVersion(1),
             record: LeaseRecord::born(None).released(Timestamp::MIN),
-            word: OperatorWord::default(),
+            overrides: OperatorOverrides::default(),
         };
+        let settings = Settings::default();
         let mut world = Self {
             now,
             revision: 1,
             election: Election::absent(Instant::default()),
-            settings: Settings::default(),
-            unchanged: BTreeMap::new(),
-            led: BTreeSet::new(),
-            asked: false,
-            preempted: false,
-            preemptions: Vec::new(),
-            failures: Vec::new(),
+            recording: RecordedElection::new(now, &settings),
+            settings,
             preferred: None,
             withdrawals: 0,
             withdrawn: None,
@@ -129,7 +119,7 @@ impl PreemptedLease {
             candidate: 0,
             minor: 8,
         });
-        world.write(world.lease.record.clone());
+        world.write(world.lease.record.clone(), elector());
         world.play(PreemptionStep::Decide);
         world.play(PreemptionStep::Accept);
         world
@@ -145,27 +135,25 @@ impl PreemptedLease {
                             renew_time: Some(self.wall()),
                             ..self.lease.record.clone()
                         };
-                        self.write(renewed);
+                        self.show_lease(renewed);
                     }
+                }
+                if let Some(leader) = self.leader() {
+                    // The last renewal stands for all of them: a history of each second takes long to judge.
+                    let role = holder(leader);
+                    self.recording.written(self.now, &self.lease, role);
                 }
             }
             PreemptionStep::Version { candidate, minor } => self.change(candidate, minor),
             PreemptionStep::Delete(candidate) => {
                 let name = name(candidate);
-                self.unchanged.remove(&name);
-                self.led.remove(&name);
                 self.note_news(&name, PreferredNews::Gone);
                 self.election.handle_candidate_gone(&name, None);
             }
             PreemptionStep::Ack(candidate) => self.ack(&name(candidate)),
             PreemptionStep::Decide => {
                 if let Some(write) = self.decided() {
-                    let failed = self.lease.record.is_unaccepted_grant() && self.preempted;
-                    self.write(write.record);
-                    if failed {
-                        self.failures.push(self.now);
-                        self.preempted = false;
-                    }
+                    self.write(write.record, elector());
                 }
                 self.ping();
             }
@@ -174,12 +162,13 @@ impl PreemptedLease {
                     .leader()
                     .is_some_and(|leader| *leader != name(candidate))
                 {
-                    self.write(self.lease.record.preferring(Some(name(candidate)), None));
+                    let record = self.lease.record.preferring(Some(name(candidate)), None);
+                    self.write(record, elector());
                 }
             }
             PreemptionStep::Withdraw => {
                 if self.leader().is_some() {
-                    self.write(self.lease.record.preferring(None, None));
+                    self.write(self.lease.record.preferring(None, None), elector());
                 }
             }
             PreemptionStep::MakeRoom { releases } => self.make_room(releases),
@@ -195,8 +184,8 @@ impl PreemptedLease {
                     token_term: Some(self.lease.record.term),
                     ..self.lease.record.clone()
                 };
-                self.preempted = false;
-                self.write(record);
+                let role = record.holder.as_ref().map_or_else(elector, holder);
+                self.write(record, role);
             }
             PreemptionStep::FailAndGrant if self.lease.record.is_unaccepted_grant() => {
                 self.now = self.now.after(Duration::from_secs(60));
@@ -207,11 +196,6 @@ impl PreemptedLease {
                 self.play(PreemptionStep::Accept);
             }
             PreemptionStep::FailAndGrant => {}
-        }
-        if let Some(leader) = self.leader().cloned()
-            && self.unchanged.contains_key(&leader)
-        {
-            self.led.insert(leader);
         }
     }
 
@@ -224,12 +208,10 @@ impl PreemptedLease {
             Some(preferred) if !releases && preferred != leader => {
                 record.granted(preferred, Duration::from_secs(5), self.wall())
             }
-            _ if self.asked => record.released(self.wall()),
+            _ if self.preferred.is_some() || self.withdrawals > 0 => record.released(self.wall()),
             _ => return,
         };
-        self.preemptions.push(self.now);
-        self.preempted = true;
-        self.write(next);
+        self.write(next, holder(&leader));
     }
 
     fn change(&mut self, candidate: u8, minor: u8) {
@@ -241,7 +223,6 @@ impl PreemptedLease {
         if known.as_ref().is_some_and(|known| known.spec == spec) {
             return;
         }
-        self.unchanged.insert(name.clone(), self.now);
         self.note_news(&name, PreferredNews::Changed);
         self.revision += 1;
         let known = known.unwrap_or_else(|| self.created(&name));
@@ -252,9 +233,10 @@ impl PreemptedLease {
     fn show(&mut self, mut candidate: CandidateRecord) {
         self.revision += 1;
         candidate.version = ResourceVersion(self.revision);
-        let now = self.now;
-        self.election
-            .handle_candidate(now, candidate, NewsSource::Watch);
+        let (now, news) = (self.now, NewsSource::Watch);
+        self.recording
+            .candidate(now, &candidate, news, &self.election);
+        self.election.handle_candidate(now, candidate, news);
     }
 
     fn ack(&mut self, name: &Identity) {
@@ -287,15 +269,20 @@ impl PreemptedLease {
         }
     }
 
-    /// A revision of the Lease is written and seen.
-    fn write(&mut self, record: LeaseRecord) {
+    /// A revision of the Lease is written by this writer and seen.
+    fn write(&mut self, record: LeaseRecord, role: WriterRole) {
+        self.show_lease(record);
+        self.recording.written(self.now, &self.lease, role);
+    }
+
+    /// A revision of the Lease is seen.
+    fn show_lease(&mut self, record: LeaseRecord) {
         self.revision += 1;
         let before = std::mem::replace(&mut self.lease.record, record);
         self.lease.version = ResourceVersion(self.revision);
         let after = &self.lease.record;
         if (&before.holder, before.term) != (&after.holder, after.term) {
-            (self.asked, self.preferred, self.withdrawals) = (false, None, 0);
-            self.withdrawn = None;
+            (self.preferred, self.withdrawals, self.withdrawn) = (None, 0, None);
         } else if before.preferred_holder.is_some() && after.preferred_holder.is_none() {
             self.withdrawals += 1;
         }
@@ -303,7 +290,6 @@ impl PreemptedLease {
             self.withdrawn = after.preferred_holder.is_none().then_some(self.now);
             self.preferred = after.preferred_holder.as_ref().map(|_| (self.now, None));
         }
-        self.asked |= after.preferred_holder.is_some();
         self.election
             .handle_lease(self.now, self.lease.clone(), NewsSource::Watch);
     }
@@ -326,8 +312,7 @@ impl PreemptedLease {
         if before.term != after.term || before.preferred_holder == after.preferred_holder {
             return Ok(());
         }
-        let since = |instant: &Instant| self.now.since(*instant);
-        let Some(preferred) = &after.preferred_holder else {
+        if after.preferred_holder.is_none() {
             let (written, news) = self.preferred.unwrap_or_default();
             let at_once = match news {
                 Some(PreferredNews::Gone) => true,
@@ -341,32 +326,15 @@ impl PreemptedLease {
                 "R16: withdrawn too early"
             );
             return Ok(());
-        };
+        }
         let patience = Duration::from_secs(2 << self.withdrawals.min(8));
-        let rested = |at: Instant| since(&at) >= patience;
+        let rested = |at| self.now.since(at) >= patience;
         prop_assert!(
             self.withdrawals < 2 || self.withdrawn.is_none_or(rested),
             "R16: preferred too early after a withdrawal"
         );
-        let window = Duration::from_secs(600);
-        let recent = self.preemptions.iter().filter(|at| since(at) < window);
-        prop_assert!(recent.count() < 3, "R23: more than three pre-emptions");
-        let Some(failed) = self.failures.last() else {
-            return Ok(());
-        };
-        prop_assert!(
-            since(failed) >= Duration::from_secs(60),
-            "R23: preferred within a minute of a failure"
-        );
-        let known = self
-            .unchanged
-            .get(preferred)
-            .is_some_and(|unchanged| unchanged <= failed);
-        prop_assert!(
-            since(failed) >= window || known || self.led.contains(preferred),
-            "R23: preferred although new since the failure"
-        );
-        Ok(())
+        self.recording
+            .check_write(self.now, &self.lease, &write, &self.election)
     }
 
     fn leader(&self) -> Option<&Identity> {
@@ -392,6 +360,20 @@ impl PreemptedLease {
     fn wall(&self) -> Timestamp {
         let micros = self.now.since_epoch().as_micros() + u128::from(self.revision);
         Timestamp::from_micros(i64::try_from(micros).unwrap()).unwrap()
+    }
+}
+
+fn elector() -> WriterRole {
+    WriterRole::Elector(ElectorSight {
+        answers: Vec::new(),
+        blind: Vec::new(),
+    })
+}
+
+fn holder(name: &Identity) -> WriterRole {
+    WriterRole::Holder {
+        identity: name.clone(),
+        terms: TermSource::Granted,
     }
 }
 

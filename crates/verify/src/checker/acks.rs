@@ -37,7 +37,8 @@ impl Acks {
         &mut self,
         name: &str,
         candidate: &LeaseCandidate,
-        (version, at): (ResourceVersion, Timestamp),
+        version: ResourceVersion,
+        at: Timestamp,
     ) {
         let (uid, renewed) = (candidate.metadata.uid.clone(), candidate.spec.renew_time);
         match self.by_name.get(name) {

@@ -23,7 +23,8 @@ pub(super) fn is_acquisition(before: &LeaseRecord, after: &LeaseRecord) -> bool 
 
 /// The signature of the write by which `holder` acquired the lease, and what it has to leave as it was.
 pub(super) fn signed(
-    (before, after): (&Lease, &Lease),
+    before: &Lease,
+    after: &Lease,
     holder: &Identity,
     replaced: ResourceVersion,
 ) -> Result<(), BrokenRule> {

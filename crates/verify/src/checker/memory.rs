@@ -89,7 +89,8 @@ impl<'r> Memory<'r> {
     pub(super) fn remember(
         &mut self,
         kind: LeaseChangeKind,
-        (lease, snapshot): (&'r Lease, LeaseSnapshot),
+        lease: &'r Lease,
+        snapshot: LeaseSnapshot,
         at: Timestamp,
         unseen: bool,
     ) {

@@ -1,5 +1,5 @@
 //! R23, judged by what the store shows and each elector certainly saw: how many holders it has make room, and how long it
-//! prefers no candidate after a hand-over that was in vain.
+//! prefers no candidate after a hand-over that was not accepted.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ struct SeenSpan {
     at: Timestamp,
 }
 
-/// The budget of pre-emptions (`--preemptions`), and as many more for the candidate that an operator prefers.
+/// The budget of pre-emptions (`--preemptions`), doubled for the candidate that an operator prefers.
 const BUDGET: usize = 3;
 
 /// The window of that budget (`--preemption-window`).
 const WINDOW: Duration = Duration::from_secs(10 * 60);
 
-/// The time for which no candidate is preferred after a hand-over in vain. After several in a row it is longer, and for
-/// candidates that are new: elections remember that, and a record does not tell it.
+/// The time for which no candidate is preferred after a hand-over that was not accepted. After several in a row it is longer, and for
+/// candidates that are new: elections remember that, and a record does not show it.
 const HELD_BACK: Duration = Duration::from_secs(60);
 
 // === impl Preemptions ===
@@ -54,11 +54,11 @@ impl Preemptions {
         at: Timestamp,
         writer: Option<&RecordedWriter>,
     ) -> Result<(), String> {
-        let (word, record) = (before.map(|it| &it.word), &after.record);
+        let (overrides, record) = (before.map(|it| &it.overrides), &after.record);
         let before = before.filter(|it| it.uid == after.uid);
         let before = before.map(|it| &it.record);
         let Some(writer) = writer else {
-            // A stranger's write ends what can be told of this term, unless it leaves the record, as an operator's word.
+            // A stranger's write ends what is known of this term, unless it leaves the record, as an operator's word.
             self.is_known &= before == Some(record);
             return Ok(());
         };
@@ -83,9 +83,9 @@ impl Preemptions {
         if before.preferred_holder.as_ref() == Some(preferred) {
             return Ok(());
         }
-        let worded = word.and_then(|word| word.prefer.as_ref());
-        let worded = worded.is_some_and(|word| word.candidate == *preferred);
-        let budget = if worded { 2 * BUDGET } else { BUDGET };
+        let by_operator = overrides.and_then(|overrides| overrides.prefer.as_ref());
+        let by_operator = by_operator.is_some_and(|it| it.candidate == *preferred);
+        let budget = if by_operator { 2 * BUDGET } else { BUDGET };
         let judged = self.preference(writer, sight, preferred, budget);
         self.asked.get_or_insert(writer.sent);
         judged
@@ -131,7 +131,7 @@ impl Preemptions {
         }
         if lately(&self.failures, HELD_BACK) > 0 {
             return Err(format!(
-                "{preferred} is preferred within {HELD_BACK:?} of a hand-over in vain (R23)"
+                "{preferred} is preferred within {HELD_BACK:?} of a hand-over that was not accepted (R23)"
             ));
         }
         Ok(())

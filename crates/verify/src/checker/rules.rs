@@ -98,7 +98,7 @@ impl Rules<'_> {
                 }
             }
             (LeaseChangeKind::AcquireUnheld | LeaseChangeKind::AcquireExpired, Some(holder)) => {
-                signed((last.lease, lease), holder, last.snapshot.version)?;
+                signed(last.lease, lease, holder, last.snapshot.version)?;
                 return self.acquired(kind, last, holder, after, at);
             }
             _ => {}
@@ -152,8 +152,7 @@ impl Rules<'_> {
         if old == new || before.term != after.term {
             return Ok(());
         }
-        let message =
-            format!("{new} was written over {old} without a new term, which is no move of R3");
+        let message = format!("{new} was written over {old} without a new term (R3)");
         let broken_rule = BrokenRule::promised(Invariant::S3, message);
         let of_client_go =
             [old, new].map(|name| self.implementation(name)) == [Some(Implementation::ClientGo); 2];

@@ -36,7 +36,7 @@ pub struct ScaleArgs {
     #[arg(long, value_name = "N", default_value_t = CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub connections: u32,
 
-    /// How many leases get their candidates in a second, at most; without it, as many as the server takes, which may be more
+    /// How many leases get their candidates in a second, at most; without it, the server sets the pace, which may be faster
     /// than an elector keeps up with, so that acks grow old in its queue and candidates have to be pinged again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: Option<u32>,

@@ -24,7 +24,7 @@ pub(crate) struct BareTimes {
 /// The prefix of the namespaces that are written to.
 pub(crate) const PREFIX: &str = "bare";
 
-/// Does the writes through so many connections. Nobody watches, and nobody decides.
+/// Does the writes through this number of connections, without watches and decisions.
 ///
 /// # Errors
 /// When the server refuses one.
@@ -51,7 +51,7 @@ pub(crate) async fn write_bare(
     })
 }
 
-/// Does something for each number, so many at a time.
+/// Does something for each number, `at_once` at a time.
 pub(crate) async fn for_each<F>(count: u32, at_once: usize, task: impl Fn(u32) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>> + Send + 'static,

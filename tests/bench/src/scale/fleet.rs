@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   watch of Leases ───────────> accept, when a candidate is granted a lease ──┐
-//!   watch of LeaseCandidates ──> ack, when one is pinged ──────────────────────┼──> requests, so many at a time
+//!   watch of LeaseCandidates ──> ack, when one is pinged ──────────────────────┼──> requests, a limited number at a time
 //!   deadlines ─────────────────> renewals ─────────────────────────────────────┤
 //!                                registrations, lease by lease ────────────────┘
 //! ```
@@ -188,11 +188,11 @@ impl Fleet {
     pub(crate) async fn elect(&mut self, patience: Duration) -> Result<ElectionTimes> {
         self.began = Instant::now();
         let deadline = self.began + patience;
-        let mut told = self.began;
+        let mut reported = self.began;
         while !self.is_led() && Instant::now() < deadline {
             self.turn(deadline).await?;
-            if told.elapsed() >= PROGRESS {
-                told = Instant::now();
+            if reported.elapsed() >= PROGRESS {
+                reported = Instant::now();
                 eprintln!(
                     "{:.0} s: {} candidates are registered, {} leases are led, {} pings were acked",
                     self.began.elapsed().as_secs_f64(),

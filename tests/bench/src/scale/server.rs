@@ -19,7 +19,7 @@ use crate::scale::args::ServerName;
 /// An API server, which ends when this is dropped.
 pub(crate) enum BenchServer {
     Embedded {
-        /// As many as in `elector dev`.
+        /// The number that `elector dev` has.
         _threads: OwnThreads,
         kubeconfig: PathBuf,
     },

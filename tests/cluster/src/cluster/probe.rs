@@ -15,7 +15,7 @@ use super::layout::Credentials;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server on loopback, and the user that asks it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Probe {
     address: SocketAddr,
     token: String,
@@ -41,6 +41,14 @@ impl Probe {
             token: credentials.token.clone(),
             config: Arc::new(config),
         })
+    }
+
+    /// The same user asks another server, on that port.
+    pub(super) fn of_port(&self, port: u16) -> Self {
+        Self {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            ..self.clone()
+        }
     }
 
     /// The status code of a GET.

@@ -23,7 +23,7 @@ fn a_write_of_which_no_sender_is_known_is_a_violation() {
     }
 }
 
-/// The words about a lease that `a` leads in version 1.1.0, where `b` in that version is preferred so many times.
+/// The words about a lease that `a` leads in version 1.1.0, where `b` in that version is preferred this number of times.
 fn preferred(version: &str, times: usize, faults: Vec<PlannedFault>) -> Vec<String> {
     let mut fixture = WrittenLease::new("lease-0");
     let held = LeaseRecord {

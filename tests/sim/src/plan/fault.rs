@@ -43,25 +43,25 @@ pub enum FaultKind {
     Pause(ProcessIndex, Duration),
     /// Nothing gets through to a process and from it.
     Partition(ProcessIndex, Duration),
-    /// Everything to and from a process takes so many milliseconds more.
+    /// Everything to and from a process takes this number of milliseconds more.
     Slow(ProcessIndex, u64, Duration),
     /// The watches of a process fall silent.
     Freeze(ProcessIndex, Duration),
     /// The watches of a process end, properly or in the middle of a line.
     EndWatches(ProcessIndex, WatchClose),
-    /// A process is served by a cache that is so many revisions old.
+    /// A process is served by a cache that is this number of revisions old.
     OldCache(ProcessIndex, u64, Duration),
-    /// So many requests are answered with this status; `applied`: although they were carried out.
+    /// This number of requests is answered with this status; `applied`: although they were carried out.
     Refuse(ProcessIndex, Requests, u16, Applied, u32),
-    /// So many requests are lost, or their answers are.
+    /// This number of requests is lost, or their answers are.
     Lose(ProcessIndex, Requests, Applied, u32),
-    /// So many requests arrive late, when the client has given them up.
+    /// This number of requests arrives late, when the client has given them up.
     Delay(ProcessIndex, Requests, Duration, u32),
-    /// So many requests arrive a second time.
+    /// This number of requests arrives a second time.
     Repeat(ProcessIndex, Requests, Duration, u32),
     /// The server forgets its history.
     Compact,
-    /// The time of day of a process is set, by so many milliseconds.
+    /// The time of day of a process is set, by this number of milliseconds.
     StepClock(ProcessIndex, i64),
     /// The elector's clock of a process stands still, as while a machine sleeps.
     StopClock(ProcessIndex, Duration),
@@ -77,7 +77,7 @@ pub enum FaultKind {
     Plain(usize, Duration),
     /// An elector as it is built into Kubernetes takes part.
     Builtin(usize, Duration),
-    /// A client registers the best candidate, which accepts nothing, and keeps each of its names for so long.
+    /// A client registers the best candidate, which accepts nothing, and keeps each of its names for this time.
     IdleCandidate(usize, Duration, Duration),
     /// Every elector dies at once, and all of them stay away.
     ElectorsAway(Duration),

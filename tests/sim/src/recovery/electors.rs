@@ -75,7 +75,7 @@ impl Simulation {
         let end = Instant::now() + limit;
         if self.wait_for_elector(Some(&leader), limit).await.is_none() {
             let text =
-                format!("no elector leads the others {limit:?} after {leader} was told to end");
+                format!("no elector leads the others {limit:?} after {leader} was asked to end");
             self.context.report("L6", text);
         }
         // Its last answers may still be under way.
@@ -154,7 +154,7 @@ impl Simulation {
         setup.locks.leader_election.filter(|_| !setup.unserved)
     }
 
-    /// Real time until each elector has counted so much.
+    /// Real time until each elector has counted this much.
     fn slowest_elector(&self, time: Duration) -> Duration {
         let rates = self.plan.setup.electors.iter().map(|host| host.rate);
         super::real_time(time, rates.min())

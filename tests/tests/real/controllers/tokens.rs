@@ -42,7 +42,7 @@ struct SeenTokens {
 // === impl ReconciledTokens ===
 
 impl ReconciledTokens {
-    /// Creates so many objects, and follows them.
+    /// Creates this number of objects, and follows them.
     pub(super) async fn follow(testbed: &Testbed, count: usize) -> Result<Self> {
         let client = testbed.site().client().clone();
         let api = Api::<ConfigMap>::namespaced(client, testbed.namespace());
@@ -54,13 +54,13 @@ impl ReconciledTokens {
             api.create(&PostParams::default(), &object).await?;
         }
         let seen = Arc::<Mutex<SeenTokens>>::default();
-        let told = Arc::clone(&seen);
+        let handled = Arc::clone(&seen);
         let follow = watcher(api, watcher::Config::default().labels(RECONCILED))
             .default_backoff()
             .applied_objects()
             .filter_map(|object| future::ready(object.ok()))
             .for_each(move |object| {
-                lock(&told).handle(&object);
+                lock(&handled).handle(&object);
                 future::ready(())
             });
         let tokens = Self {

@@ -1,5 +1,5 @@
-//! A node is drained by kubectl: the leader on it and the elector that acts are evicted and told to end, as a kubelet tells
-//! them, and those of the other node take over. The disruption budget keeps an elector there until another is ready.
+//! A node is drained by kubectl: the leader on it and the elector that acts are evicted and asked to end, as by a
+//! kubelet, and those of the other node take over. The disruption budget keeps an elector there until another is ready.
 
 use std::process::Command;
 use std::sync::Arc;

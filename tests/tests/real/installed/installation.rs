@@ -86,7 +86,7 @@ impl Installation {
         PodTemplate::of(&self.objects)
     }
 
-    /// Starts as many electors as the overlay has, named after `name`; the first of them acts.
+    /// Starts the number of electors that the overlay has, named after `name`; the first of them acts.
     pub(super) async fn electors(&self, testbed: &Testbed, name: &str) -> Result<Vec<TestProcess>> {
         let mut electors = Vec::new();
         for replica in 0..self.template()?.replicas {

@@ -21,7 +21,7 @@ pub(super) enum RunFault {
     Kill(Victim, Comeback),
     /// SIGTERM.
     Terminate(Victim, Comeback),
-    /// SIGSTOP, and SIGCONT after so long.
+    /// SIGSTOP, and SIGCONT after this time.
     Stop(Victim, Duration),
     /// A stranger writes the Lease.
     Write(ForeignWrite),
@@ -56,7 +56,7 @@ const STOPPED: std::ops::RangeInclusive<u64> = 1_000..=12_000;
 /// The absence of a process, in milliseconds.
 const AWAY: std::ops::RangeInclusive<u64> = 0..=3_000;
 
-/// The faults of a run over so many candidates, in the order of their times.
+/// The faults of a run over this number of candidates, in the order of their times.
 pub(super) fn plan(seed: u64, lasts: Duration, places: usize) -> Vec<ScheduledFault> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut faults = Vec::new();

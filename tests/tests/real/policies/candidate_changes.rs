@@ -101,9 +101,9 @@ fn stand_down() -> Value {
 }
 
 fn stood_down() -> Option<Value> {
-    let mut told = candidate(HOLDER);
-    told["metadata"]["annotations"] = stand_down();
-    Some(told)
+    let mut asked = candidate(HOLDER);
+    asked["metadata"]["annotations"] = stand_down();
+    Some(asked)
 }
 
 fn post(name: &str) -> ObjectWrite {

@@ -66,7 +66,7 @@ async fn ours(testbed: &Testbed) -> Result<Vec<TestProcess>> {
     Ok(vec![first.process, second.process])
 }
 
-/// A candidate that is told no name takes that of its Pod, so that the policies let it stand.
+/// A candidate that is given no name takes that of its Pod, so that the policies let it stand.
 async fn named_for_its_pod(outer: &Testbed) -> Result<TestProcess> {
     let testbed = beside(outer, "named", Implementation::Elector).await?;
     let account = pod(&testbed, "web.0").await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elector_api::Rfc3339;
-use elector_protocol::elector::{Action, Explanation, IgnoredWord, Objects, Reason, Settings};
+use elector_protocol::elector::{Action, Explanation, IgnoredOverride, Objects, Reason, Settings};
 use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseRecord, OutOfTime, Timestamp};
 use serde::Serialize;
 
@@ -195,12 +195,12 @@ fn leaderless_since(election: &Objects) -> Option<Timestamp> {
 }
 
 /// True for a word that an operator waits for in vain. A word that is over says nothing any more.
-fn is_too_far_ahead(word: &&IgnoredWord) -> bool {
+fn is_too_far_ahead(word: &&IgnoredOverride) -> bool {
     match word {
-        IgnoredWord::Freeze { why, .. }
-        | IgnoredWord::Preference(_, why)
-        | IgnoredWord::StandDown { why, .. } => *why == OutOfTime::TooFarAhead,
-        IgnoredWord::NotEligible(_) => false,
+        IgnoredOverride::Freeze { why, .. }
+        | IgnoredOverride::Preference(_, why)
+        | IgnoredOverride::StandDown { why, .. } => *why == OutOfTime::TooFarAhead,
+        IgnoredOverride::NotEligible(_) => false,
     }
 }
 

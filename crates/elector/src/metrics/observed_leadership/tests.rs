@@ -55,7 +55,7 @@ impl FollowedLease {
             uid: Uid::new("uid"),
             version: ResourceVersion(3),
             record: self.record.clone(),
-            word: elector_protocol::OperatorWord::default(),
+            overrides: elector_protocol::OperatorOverrides::default(),
         }
     }
 

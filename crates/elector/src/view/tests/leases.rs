@@ -47,9 +47,7 @@ fn the_object_is_kept_for_leases_with_candidates_only_and_a_read_brings_it() {
     assert!(!world.has_object("l", 10));
     world.lease(lease("l", 13, record));
     assert!(world.has_object("l", 13));
-    world
-        .view
-        .handle_candidate_gone(time(world.now), &"ns".into(), &id("a"), None);
+    world.candidate_gone("a", None);
     assert!(!world.has_object("l", 13));
 }
 
@@ -161,19 +159,12 @@ fn a_reply_does_not_bring_back_what_was_deleted() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
-    world
-        .view
-        .handle_lease_gone(time(world.now), &key("l"), Some(ResourceVersion(13)));
+    world.lease_gone("l", Some(13));
     world
         .view
         .handle_lease_reply(time(world.now), lease("l", 12, held("a", 2)));
     assert_eq!(world.view.lease_version(&key("l")), None);
-    world.view.handle_candidate_gone(
-        time(world.now),
-        &"ns".into(),
-        &id("a"),
-        Some(ResourceVersion(15)),
-    );
+    world.candidate_gone("a", Some(15));
     world
         .view
         .handle_candidate_reply(time(world.now), candidate("a", "l", 14));
@@ -201,9 +192,7 @@ fn a_malformed_lease_is_not_judged_and_the_next_revision_proves_nothing() {
     assert_eq!(world.action("l"), Some(Action::Wait));
     // Deleted while malformed: absent from now on.
     world.lease(malformed("l", 14));
-    world
-        .view
-        .handle_lease_gone(time(world.now), &key("l"), Some(ResourceVersion(15)));
+    world.lease_gone("l", Some(15));
     assert_eq!(world.action("l"), Some(Action::Create));
 }
 

@@ -45,11 +45,6 @@ fn crowded() -> ViewScene {
 }
 
 impl ViewScene {
-    fn gone(&mut self, name: &str) {
-        self.view
-            .handle_candidate_gone(time(self.now), &"ns".into(), &id(name), None);
-    }
-
     fn hits(&mut self) -> Vec<LimitHit> {
         std::iter::from_fn(|| self.view.next_limit_hit()).collect()
     }
@@ -78,9 +73,9 @@ fn the_oldest_are_considered_and_a_flood_pushes_none_of_them_out() {
 fn the_next_oldest_takes_a_place_that_becomes_free() {
     let mut world = crowded();
     world.dirty();
-    world.gone("c00080");
+    world.candidate_gone("c00080", None);
     assert_eq!(world.dirty(), [""; 0]);
-    world.gone("c00003");
+    world.candidate_gone("c00003", None);
     assert_eq!(world.dirty(), ["l"]);
     let expected = [named(0..3), named(4..65)].concat();
     assert_eq!(world.names("l"), expected);
@@ -91,7 +86,7 @@ fn the_next_oldest_takes_a_place_that_becomes_free() {
     assert!(!world.names("l").contains(&"c00005".to_owned()));
     assert!(world.names("l").contains(&"c00065".to_owned()));
     for second in 6..100 {
-        world.gone(&format!("c{second:05}"));
+        world.candidate_gone(&format!("c{second:05}"), None);
     }
     assert_eq!(
         world.names("l"),
@@ -126,7 +121,7 @@ fn holder_and_preferred_are_considered_however_young_they_are() {
 fn the_candidate_that_an_operator_prefers_is_considered() {
     let mut world = crowded();
     let mut preferring = lease("l", 2000, held("c00000", 1));
-    preferring.snapshot.as_mut().unwrap().word.prefer = Some(Box::new(OperatorPreference {
+    preferring.snapshot.as_mut().unwrap().overrides.prefer = Some(Box::new(OperatorPreference {
         candidate: id("c00099"),
         until: Timestamp::MAX,
     }));

@@ -114,10 +114,7 @@ async fn ping_many(cluster: &EmbeddedCluster, active: &Replica, delay: Duration)
 #[tokio::test(start_paused = true)]
 async fn a_stop_gives_the_lock_to_a_standby_at_once() {
     let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    let active = Replica::start(&cluster, "active");
-    pass(seconds(3)).await;
-    let standby = Replica::start(&cluster, "standby");
-    pass(seconds(20)).await;
+    let (active, standby) = Replica::pair(&cluster, "standby").await;
     let took = active.elector.stop().await;
     assert!(took < millis(100), "{took:?}");
     assert_eq!(
@@ -182,10 +179,7 @@ async fn a_lock_with_requests_under_way_is_not_released() {
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
     let cluster = EmbeddedCluster::with_gate();
-    let active = Replica::start(&cluster, "active");
-    pass(seconds(3)).await;
-    let standby = Replica::start(&cluster, "standby");
-    pass(seconds(20)).await;
+    let (active, standby) = Replica::pair(&cluster, "standby").await;
     // Its writes are not carried out, while it hears of all that happens.
     for verb in [RequestVerb::Update, RequestVerb::Patch, RequestVerb::Create] {
         let hangs = Rule::new(Fault::HangBefore).verb(verb);

@@ -106,10 +106,7 @@ async fn an_elector_that_cannot_list_does_not_take_the_lock() {
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_has_just_begun_leaves_the_lock_to_one_that_has_watched() {
     let cluster = EmbeddedCluster::with_gate();
-    let active = Replica::start(&cluster, "active");
-    pass(seconds(3)).await;
-    let watching = Replica::start(&cluster, "watching");
-    pass(seconds(20)).await;
+    let (active, watching) = Replica::pair(&cluster, "watching").await;
     // The server is slow for the one that has watched.
     cluster.faults_of("watching").latency(Latency {
         request: millis(50),
@@ -205,10 +202,7 @@ async fn a_lock_that_may_not_be_had_is_one_line_with_what_helps() {
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_takes_over_acts_at_once() {
     let cluster = EmbeddedCluster::with_gate();
-    let active = Replica::start(&cluster, "active");
-    pass(seconds(3)).await;
-    let standby = Replica::start(&cluster, "standby");
-    pass(seconds(20)).await;
+    let (active, standby) = Replica::pair(&cluster, "standby").await;
     let leader = ScriptedCandidate::start(&cluster, "ns", "leader", "l", "1.0.0");
     cluster.held_by("ns", "l", "leader").await;
     let _next = ScriptedCandidate::start(&cluster, "ns", "next", "l", "1.1.0");

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::elector::decision::{GrantCause, Reason};
 use crate::names::Identity;
 
-/// Names, as many as fit into a line: a lease may have thousands of candidates.
+/// The names that fit into a line: a lease may have thousands of candidates.
 struct List<'a>(&'a [Identity]);
 
 // === impl GrantCause ===

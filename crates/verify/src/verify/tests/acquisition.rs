@@ -42,7 +42,7 @@ pub(super) fn signed(entry: HistoryEntry) -> HistoryEntry {
     })
 }
 
-/// `a` is killed, and `b` acquires so many seconds after its last renewal.
+/// `a` is killed, and `b` acquires this number of seconds after its last renewal.
 pub(super) fn followed(seconds: f64) -> Vec<HistoryEntry> {
     and_then(
         a_acquires(),

@@ -7,7 +7,7 @@ use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::histories::{
-    a_leads, and_then, candidate, event, held, key, lease, participants, second, verdict,
+    a_crashes, a_leads, and_then, candidate, event, held, key, lease, participants, second, verdict,
 };
 use crate::{
     Beginning, EventKind, History, HistoryEntry, Invariant, LeaseChangeKind, LeaseVerdict,
@@ -26,23 +26,9 @@ fn unjudged(lease_verdict: &LeaseVerdict) -> Vec<Invariant> {
         .collect()
 }
 
-/// `a` crashes after 3.3, and `b` follows.
-fn crash() -> Vec<HistoryEntry> {
-    and_then(
-        a_leads(),
-        [
-            event(4.0, "a", EventKind::Killed),
-            candidate(13.4, 13, "b", 13.4),
-            lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None),
-            lease(18.5, 15, &held("b", 2, 15, 18.4, 18.5), Some((14, 2))),
-            event(18.6, "b", EventKind::Leading),
-        ],
-    )
-}
-
 #[test]
 fn terms_and_moves_are_counted() {
-    let lease_verdict = verdict(&crash()).leases[&key()].clone();
+    let lease_verdict = verdict(&a_crashes()).leases[&key()].clone();
     assert_eq!(lease_verdict.unjudged, []);
     let extent = &lease_verdict.extent;
     assert_eq!((extent.revisions, extent.terms, extent.leaders), (6, 2, 2));
@@ -133,7 +119,7 @@ fn a_lease_that_was_reserved_is_judged_like_one_that_expires() {
 #[test]
 fn a_revision_that_was_recorded_twice_counts_once() {
     let mut twice = Vec::new();
-    for entry in crash() {
+    for entry in a_crashes() {
         twice.extend([entry.clone(), entry]);
     }
     twice.retain({
@@ -152,7 +138,7 @@ fn a_revision_that_was_recorded_twice_counts_once() {
 #[test]
 fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     // From the first renewal on.
-    let later = crash().split_off(6);
+    let later = a_crashes().split_off(6);
     let midst = History::from(later).with_beginning(Beginning::Midway);
     let lease_verdict = lease_verdict_of(&midst, &participants());
     assert_eq!(lease_verdict.breaches, []);
@@ -163,7 +149,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     clocks.limits.clock_difference = None;
     assert_eq!(lease_verdict_of(&midst, &clocks).breaches, []);
     // A record that says nothing might as well have been created then.
-    let born = crash().split_off(2);
+    let born = a_crashes().split_off(2);
     let born = lease_verdict_of(
         &History::from(born).with_beginning(Beginning::Midway),
         &participants(),
@@ -195,9 +181,9 @@ fn what_happened_in_a_gap_is_not_judged() {
         });
         History::from(entries)
     };
-    let broken = lease_verdict_of(&without_the_grant(crash()), &participants());
+    let broken = lease_verdict_of(&without_the_grant(a_crashes()), &participants());
     assert!(!broken.breaches.is_empty());
-    let mut history = without_the_grant(crash());
+    let mut history = without_the_grant(a_crashes());
     history.gap_before(ResourceVersion(15));
     let lease_verdict = lease_verdict_of(&history, &participants());
     assert_eq!(lease_verdict.breaches, []);
@@ -216,7 +202,7 @@ fn what_happened_in_a_gap_is_not_judged() {
         [("a", &RecordedEnd::Unseen), ("b", &RecordedEnd::Lasts)]
     );
     // A breach that a gap cannot explain is found all the same.
-    let mut later = crash();
+    let mut later = a_crashes();
     later.push(lease(20.0, 16, &held("b", 2, 3, 18.4, 20.0), Some((14, 2))));
     let mut later = without_the_grant(later);
     later.gap_before(ResourceVersion(15));
@@ -245,7 +231,7 @@ fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
 
 #[test]
 fn what_was_not_recorded_is_not_judged() {
-    let leases = crash()
+    let leases = a_crashes()
         .into_iter()
         .filter(|entry| matches!(entry.content, crate::EntryContent::Lease(..)));
     let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midway);

@@ -129,6 +129,20 @@ pub(super) fn a_leads() -> Vec<HistoryEntry> {
     ]
 }
 
+/// `a` leads, crashes after 3.3, and `b` follows.
+pub(super) fn a_crashes() -> Vec<HistoryEntry> {
+    and_then(
+        a_leads(),
+        [
+            event(4.0, "a", EventKind::Killed),
+            candidate(13.4, 13, "b", 13.4),
+            lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None),
+            lease(18.5, 15, &held("b", 2, 15, 18.4, 18.5), Some((14, 2))),
+            event(18.6, "b", EventKind::Leading),
+        ],
+    )
+}
+
 pub(super) fn and_then(
     mut history: Vec<HistoryEntry>,
     more: impl IntoIterator<Item = HistoryEntry>,

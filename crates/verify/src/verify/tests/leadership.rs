@@ -186,7 +186,7 @@ fn one_identity_is_one_life() {
     let twice = and_then(twice, [event(4.0, "a", EventKind::Killed), again(5.0)]);
     assert_breach(
         &twice,
-        "S9: lease /work: two lives of a led with the token 11",
+        "S9: lease /work: two processes of a led with the token 11",
     );
     let beside = and_then(a_leads(), [event(5.0, "a", EventKind::Leading)]);
     assert_breach(
@@ -271,15 +271,15 @@ fn a_killed_process_says_nothing() {
         &killed,
         "two believed at once: a led and leads on when b began",
     );
-    let told = History::from(killed).with_trace_coverage(TraceCoverage::Partial);
-    assert!(verify(&told, &participants()).holds());
+    let partial = History::from(killed).with_trace_coverage(TraceCoverage::Partial);
+    assert!(verify(&partial, &participants()).holds());
     let mut longer = participants();
     longer.limits.renew_deadline = Some(Duration::from_secs(20));
-    assert!(!verify(&told, &longer).holds());
+    assert!(!verify(&partial, &longer).holds());
     // The next life of that name is the end of this one.
-    let mut told = told;
-    told.extend([event(10.0, "a", EventKind::Start)]);
-    assert!(verify(&told, &longer).holds());
+    let mut partial = partial;
+    partial.extend([event(10.0, "a", EventKind::Start)]);
+    assert!(verify(&partial, &longer).holds());
 }
 
 #[test]

@@ -4,23 +4,14 @@ use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::histories::{
-    a_leads, and_then, assert_breach, breaches, candidate, event, gone, held, lease, messages,
+    a_crashes, a_leads, and_then, assert_breach, breaches, candidate, event, gone, held, lease,
+    messages,
 };
 use crate::EventKind;
 
 #[test]
 fn a_crash_and_a_hand_over_are_legal() {
-    let crash = and_then(
-        a_leads(),
-        [
-            event(4.0, "a", EventKind::Killed),
-            candidate(13.4, 13, "b", 13.4),
-            lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None),
-            lease(18.5, 15, &held("b", 2, 15, 18.4, 18.5), Some((14, 2))),
-            event(18.5, "b", EventKind::Leading),
-        ],
-    );
-    assert_eq!(breaches(&crash), [""; 0]);
+    assert_eq!(breaches(&a_crashes()), [""; 0]);
 
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["strategy"] = "OldestEmulationVersion".into();

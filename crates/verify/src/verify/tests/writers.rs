@@ -113,7 +113,7 @@ fn a_preferred_candidate_has_answered_just_now_and_the_holder_is_one() {
     }
 }
 
-/// `b` acquires so many seconds after a stranger wrote this record at 1.0.
+/// `b` acquires this number of seconds after a stranger wrote this record at 1.0.
 fn acquired_after(seconds: f64, terms: TermSource, before: &Value, expected: &str) {
     let at = 1.0 + seconds;
     let mut participants = written(11, at, 1.0, holder("b", terms));
@@ -259,7 +259,7 @@ impl HandOvers {
         self.write(Some(name));
     }
 
-    /// So many seconds later the elector prefers `b`, and `a` hands over at once. Returns whether that was
+    /// This number of seconds later the elector prefers `b`, and `a` hands over at once. Returns whether that was
     /// wrong.
     fn hand_over(&mut self, after: f64) -> bool {
         self.now += after;

@@ -19,9 +19,9 @@ use elector_protocol::{
 };
 use serde_json::Value;
 
-use crate::script::{Notification, ScriptDocument, documents, duration};
-use crate::time::wall;
-use crate::wire;
+use crate::arbitrary::script::{Notification, ScriptDocument, documents, duration};
+use crate::arbitrary::time::wall;
+use crate::arbitrary::wire;
 
 /// One process `me` and its lease `ns/l`.
 struct CandidateDriver {

@@ -1,14 +1,18 @@
-//! Scenarios of one holder, each named by what happens.
+//! Scenarios of one holder, each named by what happens; in `properties` and `strange_inputs` arbitrary ones.
 
 mod acquiring;
 mod doubt;
 mod ending;
 mod first_start;
+mod fixture;
 mod leaving;
 mod proof;
+mod properties;
 mod races;
+mod shown_history;
+mod strange_inputs;
 
-use super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
+use self::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use super::{Ending, Loss, WriteKind};
 use crate::lease::LeaseRecord;
 use crate::names::{Term, Token};

@@ -8,10 +8,10 @@ use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{Effect, Election, NewsSource, PreferenceField, Settings};
 use elector_protocol::{CandidateRecord, Identity, Instant, LeaseKey, ResourceVersion};
 
-use crate::continuation;
-use crate::script::{Notification, ScriptDocument, documents, duration};
-use crate::time::wall;
-use crate::wire;
+use crate::arbitrary::continuation;
+use crate::arbitrary::script::{Notification, ScriptDocument, documents, duration};
+use crate::arbitrary::time::wall;
+use crate::arbitrary::wire;
 
 /// Everything that one elector has seen.
 struct ElectorDriver {

@@ -1,7 +1,7 @@
 //! Which writes of its own a process knows by their time and their term, and what they prove (R8, R10).
 
-use super::super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use super::super::{Effect, Ending, LeaseOutcome, Loss, WriteKind};
+use super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use crate::lease::LeaseRecord;
 use crate::names::{ResourceVersion, Term, Token};
 

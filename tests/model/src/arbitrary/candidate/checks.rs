@@ -9,7 +9,7 @@ use elector_protocol::{CandidateTiming, LeaseRecord, LeaseWrite, Moment};
 use elector_verify::{Actor, audit};
 
 use super::{CandidateDriver, PendingRequest, PendingWrite};
-use crate::wire;
+use crate::arbitrary::wire;
 
 // === impl CandidateDriver ===
 

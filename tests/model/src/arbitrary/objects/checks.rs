@@ -6,8 +6,8 @@ use elector_protocol::{LeaseKey, Timestamp};
 use elector_verify::{Actor, audit};
 
 use super::{ElectorDriver, TrackedLease};
-use crate::time::wall;
-use crate::wire;
+use crate::arbitrary::time::wall;
+use crate::arbitrary::wire;
 
 // === impl ElectorDriver ===
 
@@ -102,9 +102,10 @@ impl TrackedLease {
             ..Objects::default()
         };
         for now in [Timestamp::MIN, wall(), Timestamp::MAX] {
-            let told = Explanation::of(&objects, now, settings);
-            wire::check_line(&told.reason.to_string());
-            told.candidates
+            let explained = Explanation::of(&objects, now, settings);
+            wire::check_line(&explained.reason.to_string());
+            explained
+                .candidates
                 .iter()
                 .for_each(|ranked| wire::check_line(&ranked.reason));
         }

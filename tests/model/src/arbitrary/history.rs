@@ -2,7 +2,7 @@
 
 use elector_verify::{Limits, Participants, RecordingReader, verify};
 
-use crate::wire::check_line;
+use crate::arbitrary::wire::check_line;
 
 /// Reads a script as a recording and checks it.
 ///

@@ -3,12 +3,14 @@
 use crate::elector::ranking::RankedCandidate;
 use crate::elector::state::Election;
 use crate::names::Identity;
-use crate::operator_word::{OperatorPreference, OperatorWord, OutOfTime, StandDown, remaining};
+use crate::operator_overrides::{
+    OperatorOverrides, OperatorPreference, OutOfTime, StandDown, remaining,
+};
 use crate::time::{Instant, Timestamp};
 
 /// A part of an operator's word that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IgnoredWord {
+pub enum IgnoredOverride {
     /// The freeze is over, or its end is too far ahead.
     Freeze {
         /// When it ends.
@@ -31,15 +33,15 @@ pub enum IgnoredWord {
     },
 }
 
-// === impl IgnoredWord ===
+// === impl IgnoredOverride ===
 
-impl IgnoredWord {
+impl IgnoredOverride {
     /// The part of an operator's word on the lease that counts at `wall`, and the rest.
     pub(super) fn split(
-        said: &OperatorWord,
+        said: &OperatorOverrides,
         wall: Timestamp,
         candidates: &[RankedCandidate],
-    ) -> (OperatorWord, Vec<Self>) {
+    ) -> (OperatorOverrides, Vec<Self>) {
         let mut counts = said.clone();
         let mut ignored = Vec::new();
         if let Some(until) = said.freeze

@@ -9,7 +9,7 @@ use elector_protocol::{
     Token, Uid,
 };
 
-use crate::time::wall;
+use crate::arbitrary::time::wall;
 
 /// The behaviour of server and candidates from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,7 +233,7 @@ impl Continuation<'_> {
             uid,
             version: self.next_version(),
             record,
-            word: elector_protocol::OperatorWord::default(),
+            overrides: elector_protocol::OperatorOverrides::default(),
         };
         self.election.handle_lease(self.now, snapshot, news);
     }

@@ -1,7 +1,7 @@
 //! Ends of terms that were not taken away: handed over, released, or shut down.
 
-use super::super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds};
 use super::super::{Ending, LeaseOutcome, Loss, StopReason, WriteKind};
+use super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds};
 use super::taken;
 use crate::lease::Occupancy;
 use crate::names::Term;

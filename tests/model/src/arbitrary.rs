@@ -14,7 +14,7 @@
 //! histories, [`drive_history`] panic where something that must hold does not.
 //!
 //! ```
-//! elector_fuzz::drive_objects(br#"{"kind": "Lease", "spec": 7} {"pass": "5s"} {"kind": "#);
+//! elector_model::drive_objects(br#"{"kind": "Lease", "spec": 7} {"pass": "5s"} {"kind": "#);
 //! ```
 
 mod candidate;

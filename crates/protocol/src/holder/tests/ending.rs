@@ -1,7 +1,7 @@
 //! Losses while the work stops or has stopped, and what is asked for at a shutdown (R10, R12).
 
-use super::super::fixture::{HolderFixture, Network, identity, wall_at};
 use super::super::{Effect, Ending, LeaseOutcome, Loss, WriteKind};
+use super::fixture::{HolderFixture, Network, identity, wall_at};
 use super::leaving::draining;
 use super::taken;
 use crate::names::Term;

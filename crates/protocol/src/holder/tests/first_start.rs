@@ -1,13 +1,13 @@
-//! Names without a Lease: who creates it, what is waited for, for how long, and what is told of it (R6, R18).
+//! Names without a Lease: who creates it, what is waited for, for how long, and what is reported of it (R6, R18).
 
 use std::sync::Arc;
 
-use super::super::fixture::{
-    HolderFixture, LeaseRegister, Network, auto, config_of, identity, plain, seconds, wall_at,
-};
 use super::super::{
     Acquisition, Effect, Holder, HolderConfig, HolderMode, LeaseEvent, LeaseOutcome, Wait,
     WaitReason, WriteKind,
+};
+use super::fixture::{
+    HolderFixture, LeaseRegister, Network, auto, config_of, identity, plain, seconds, wall_at,
 };
 use crate::lease::{LeaseRecord, Occupancy};
 use crate::lease_watch::NewsSource;
@@ -262,7 +262,7 @@ fn an_acquisition_is_late_after_a_quarter_of_a_second_unless_it_is_a_retry() {
 
 #[test]
 fn a_first_start_says_what_it_waits_for_and_for_how_long() {
-    let unproven = "nothing proves yet that no process leads: one whose Lease was deleted or emptied may do so for 15s";
+    let unproven = "a process whose Lease was deleted or emptied may still lead, for up to 15s";
     for (mode, at_most) in [(auto(), 20.0), (plain(), 15.0)] {
         let mut fixture = absent(mode, CandidateTiming::default());
         let wait = Some((unproven.to_owned(), Some(at_most)));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::HolderMode;
+use super::super::HolderMode;
 use crate::lease::LeaseSnapshot;
 use crate::lease_watch::NewsSource;
 use crate::time::Instant;

@@ -1,14 +1,14 @@
-//! Operators' words on a lease and on its candidates, by annotations (R16).
+//! Operators' overrides of a lease and of its candidates: their words, by annotations (R16).
 
 use std::time::Duration;
 
 use crate::names::Identity;
 use crate::time::{Instant, Timestamp};
 
-/// An operator's word on one Lease. Each part counts until its time, by the wall clock of the elector that judges it
+/// An operator's words on one Lease. Each of them counts until its time, by the wall clock of the elector that judges it
 /// ([R16](crate::rules#r16)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct OperatorWord {
+pub struct OperatorOverrides {
     /// Annotation `elector.dev/freeze`: until when no live leader makes room.
     pub freeze: Option<Timestamp>,
     /// Annotation `elector.dev/prefer`: the candidate that is to lead.
@@ -30,7 +30,7 @@ pub struct OperatorPreference {
 pub enum StandDown {
     /// Until that time.
     Until(Timestamp),
-    /// `true`: for [`LONGEST_WORD`] from when a process first saw it.
+    /// `true`: for [`LONGEST_OVERRIDE`] from when a process first saw it.
     Untimed,
 }
 
@@ -40,18 +40,18 @@ pub enum OutOfTime {
     /// It is over.
     #[error("is over")]
     Over,
-    /// It ends later than [`LONGEST_WORD`] from now.
+    /// It ends later than [`LONGEST_OVERRIDE`] from now.
     #[error("is more than a day ahead")]
     TooFarAhead,
 }
 
 /// The longest time until a word's end: a day. An admission policy has no clock, so a word that would outlive all
 /// who know of it is refused by those who read it.
-pub const LONGEST_WORD: Duration = Duration::from_secs(24 * 60 * 60);
+pub const LONGEST_OVERRIDE: Duration = Duration::from_secs(24 * 60 * 60);
 
-// === impl OperatorWord ===
+// === impl OperatorOverrides ===
 
-impl OperatorWord {
+impl OperatorOverrides {
     /// The time left in which no live leader makes room; `None` where the lease is not frozen at `wall`.
     pub fn frozen_for(&self, wall: Timestamp) -> Option<Duration> {
         remaining(self.freeze?, wall).ok()
@@ -82,7 +82,7 @@ impl StandDown {
     ) -> Result<Duration, OutOfTime> {
         match self {
             Self::Until(until) => remaining(until, wall),
-            Self::Untimed => match LONGEST_WORD.saturating_sub(now.since(since)) {
+            Self::Untimed => match LONGEST_OVERRIDE.saturating_sub(now.since(since)) {
                 Duration::ZERO => Err(OutOfTime::Over),
                 left => Ok(left),
             },
@@ -95,7 +95,7 @@ pub(crate) fn remaining(until: Timestamp, wall: Timestamp) -> Result<Duration, O
     let micros = until.as_micros().saturating_sub(wall.as_micros());
     match Duration::from_micros(u64::try_from(micros).unwrap_or_default()) {
         Duration::ZERO => Err(OutOfTime::Over),
-        left if left > LONGEST_WORD => Err(OutOfTime::TooFarAhead),
+        left if left > LONGEST_OVERRIDE => Err(OutOfTime::TooFarAhead),
         left => Ok(left),
     }
 }
@@ -118,7 +118,7 @@ mod tests {
             candidate: candidate.clone(),
             until,
         };
-        let word = OperatorWord {
+        let overrides = OperatorOverrides {
             freeze: Some(until),
             prefer: Some(Box::new(prefer)),
         };
@@ -128,8 +128,8 @@ mod tests {
         };
         for (wall, left) in [(at(9), 1), (at(10 - DAY), DAY)] {
             let left = Duration::from_micros(left.unsigned_abs());
-            assert_eq!(word.frozen_for(wall), Some(left));
-            assert_eq!(word.preferred_for(wall), Some((&candidate, left)));
+            assert_eq!(overrides.frozen_for(wall), Some(left));
+            assert_eq!(overrides.preferred_for(wall), Some((&candidate, left)));
             assert_eq!(stand_down(wall), Ok(left));
         }
         for (wall, why) in [
@@ -139,8 +139,8 @@ mod tests {
             (at(9 - DAY), OutOfTime::TooFarAhead),
             (Timestamp::MIN, OutOfTime::TooFarAhead),
         ] {
-            assert_eq!(word.frozen_for(wall), None);
-            assert_eq!(word.preferred_for(wall), None);
+            assert_eq!(overrides.frozen_for(wall), None);
+            assert_eq!(overrides.preferred_for(wall), None);
             assert_eq!(stand_down(wall), Err(why));
         }
     }
@@ -150,8 +150,8 @@ mod tests {
         let since = Instant::from_epoch(Duration::from_secs(7));
         let after = |passed| StandDown::Untimed.remaining(since, since.after(passed), at(0));
         let moment = Duration::from_nanos(1);
-        assert_eq!(after(Duration::ZERO), Ok(LONGEST_WORD));
-        assert_eq!(after(LONGEST_WORD - moment), Ok(moment));
-        assert_eq!(after(LONGEST_WORD), Err(OutOfTime::Over));
+        assert_eq!(after(Duration::ZERO), Ok(LONGEST_OVERRIDE));
+        assert_eq!(after(LONGEST_OVERRIDE - moment), Ok(moment));
+        assert_eq!(after(LONGEST_OVERRIDE), Err(OutOfTime::Over));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{
+use super::super::{
     Acquisition, Decision, Effect, Ending, Holder, HolderConfig, HolderMode, LeaseEvent,
     LeaseOutcome, Loss, ReadFailed, StopReason, WriteKind,
 };
@@ -121,7 +121,7 @@ impl LeaseRegister {
             uid: Uid::new(self.uid.to_string()),
             version: ResourceVersion(self.version),
             record,
-            word: crate::operator_word::OperatorWord::default(),
+            overrides: crate::operator_overrides::OperatorOverrides::default(),
         });
     }
 

@@ -1,7 +1,7 @@
 //! Strangers that write the Lease and change nothing that is judged: what they cost (R2, R4, R18).
 
-use super::super::fixture::{HolderFixture, Network, auto, plain, seconds};
 use super::super::{HolderMode, LeaseOutcome, WriteKind};
+use super::fixture::{HolderFixture, Network, auto, plain, seconds};
 
 /// A process that has seen an unheld record since long ago, just before it may take it.
 fn about_to_acquire(mode: HolderMode, after: f64) -> HolderFixture {

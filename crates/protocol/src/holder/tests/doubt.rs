@@ -1,7 +1,7 @@
 //! News that may be old: what is believed of it, and what is read again (R10).
 
-use super::super::fixture::{HolderFixture, LeaseRegister, Network, identity, seconds};
 use super::super::{Effect, Ending, LeaseEvent, LeaseOutcome, Loss, ReadFailed, WriteKind};
+use super::fixture::{HolderFixture, LeaseRegister, Network, identity, seconds};
 use super::taken;
 use crate::lease::LeaseSnapshot;
 use crate::lease_watch::NewsSource;

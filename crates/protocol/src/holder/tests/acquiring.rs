@@ -1,10 +1,10 @@
 //! Scenarios of processes that take a free lease themselves (R18).
 
-use super::super::fixture::{
-    HolderFixture, Network, WorkEvent, auto, config_of, identity, plain, seconds, wall_at,
-};
 use super::super::{
     Acquisition, Effect, Ending, Holder, HolderMode, Loss, TakeoverPolicy, WriteKind,
+};
+use super::fixture::{
+    HolderFixture, Network, WorkEvent, auto, config_of, identity, plain, seconds, wall_at,
 };
 use crate::lease::{LeaseRecord, Occupancy};
 use crate::names::{Identity, ResourceVersion, Term, Token};

@@ -7,8 +7,8 @@ use proptest::prelude::{
     Just, ProptestConfig, Strategy as Arbitrary, any, prop_assert, prop_oneof, proptest,
 };
 
+use super::super::{Holder, LeaseEvent, LeaseOutcome, ReadFailed};
 use super::fixture::{config_of, identity, modes};
-use super::{Holder, LeaseEvent, LeaseOutcome, ReadFailed};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token, Uid};
@@ -49,7 +49,7 @@ fn snapshots() -> impl Arbitrary<Value = LeaseSnapshot> {
                     token: token.map(|token| Token(ResourceVersion(token))),
                     token_term: Some(Term(token_term)),
                 },
-                word: crate::operator_word::OperatorWord::default(),
+                overrides: crate::operator_overrides::OperatorOverrides::default(),
             }
         })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use elector_fuzz::{drive_candidate, drive_history, drive_objects};
+use elector_model::{drive_candidate, drive_history, drive_objects};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};

@@ -10,11 +10,11 @@ use proptest::prelude::{
     prop_assert_ne, prop_oneof, proptest,
 };
 
-use super::fixture::{LeaseRegister, config_of, form, identity, modes, wall_at};
-use super::shown_history::ShownHistory;
-use super::{
+use super::super::{
     Effect, Holder, HolderMode, LeaseEvent, LeaseOutcome, ReadFailed, StopReason, WriteKind,
 };
+use super::fixture::{LeaseRegister, config_of, form, identity, modes, wall_at};
+use super::shown_history::ShownHistory;
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token, Uid};
@@ -35,7 +35,7 @@ enum HolderEvent {
     Blank,
     Delete,
     Create,
-    /// The watch brings the revision of so many writes ago.
+    /// The watch brings the revision of this number of writes ago.
     Event(usize),
     Absent,
     /// A ping of the own candidate is seen.
