@@ -22,6 +22,8 @@ const TEMPLATE: &str = "xtask/notices/about.hbs";
 pub(super) fn text(target: &str) -> Result<String> {
     TOOL.ensure_with("cli")?;
     let workspace = paths::workspace();
+    // Without the network cargo lists no crates unless it has those of all targets.
+    commands::read(cargo().current_dir(workspace).args(["fetch", "--locked"]))?;
     let mut about = cargo();
     about
         .current_dir(workspace)
