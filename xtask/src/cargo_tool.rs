@@ -21,6 +21,14 @@ impl CargoTool {
     /// # Errors
     /// When it cannot be built.
     pub(crate) fn ensure(&self) -> Result<()> {
+        self.ensure_with("")
+    }
+
+    /// The same for a tool whose program needs these features.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub(crate) fn ensure_with(&self, features: &str) -> Result<()> {
         let subcommand = self.name.trim_start_matches("cargo-");
         let said = Command::new(self.name)
             .args([subcommand, "--version"])
@@ -34,6 +42,13 @@ impl CargoTool {
             return Ok(());
         }
         let package = format!("{}@{}", self.name, self.version);
-        show_and_run(cargo().args(["install", "--locked", "--quiet", &package]))
+        show_and_run(cargo().args([
+            "install",
+            "--locked",
+            "--quiet",
+            &package,
+            "--features",
+            features,
+        ]))
     }
 }

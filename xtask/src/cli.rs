@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::adopters;
-use crate::artefact;
+use crate::artefact::install_files::{self, ImageDigest};
+use crate::artefact::{self, rebuild};
 use crate::bench::{self, BenchTask};
 use crate::binaries::{Binary, Toolbox};
 use crate::cluster::{self, Options, TestCluster};
@@ -101,7 +102,21 @@ enum DevelopmentTask {
         /// Release of Kubernetes to try them on [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
         #[arg(long, value_name = "1.N")]
         kubernetes: Option<Release>,
+
+        /// Make nothing, and try what is made: the part of the task that takes root
+        #[arg(long)]
+        only_trial: bool,
     },
+
+    /// Write the manifests and the chart with the image that they are to run, beside the programs as they are shipped
+    InstallFiles {
+        /// The image, by its digest: REPOSITORY@sha256:…
+        #[arg(long, value_name = "IMAGE")]
+        image: ImageDigest,
+    },
+
+    /// Make the programs as they are shipped twice from the newest commit, in two folders, and compare them
+    Rebuild,
 
     /// Run the transcript of the README on a real kube-apiserver, and write anew what it says and what it draws
     Readme,
@@ -206,7 +221,13 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Bench(task) => bench::run(task)?,
         DevelopmentTask::Surface { since } => surface::compare(&since)?,
         DevelopmentTask::Semver { since } => semver::check(since)?,
-        DevelopmentTask::Release { kubernetes } => artefact::make(kubernetes)?,
+        DevelopmentTask::Release {
+            kubernetes,
+            only_trial: true,
+        } => artefact::try_again(kubernetes)?,
+        DevelopmentTask::Release { kubernetes, .. } => artefact::make(kubernetes)?,
+        DevelopmentTask::InstallFiles { image } => install_files::write(&image)?,
+        DevelopmentTask::Rebuild => return rebuild::compare(),
         DevelopmentTask::Readme => codegen::record_transcript()?,
         DevelopmentTask::Overlays {
             upgrade_from,

@@ -19,13 +19,15 @@ fn generated(workspace: &Path) -> Result<Vec<(String, String)>> {
             crd_as_json(workspace)?,
         ),
         manifest("chart/Chart.yaml", chart::chart()),
-        manifest("chart/templates/elector.yaml", chart::templates(workspace)?),
-        manifest("chart/values.yaml", chart::values(workspace)?),
+        manifest("chart/files/monitoring.yaml", chart::monitoring(workspace)?),
         manifest(
             "overlays/control-plane/static-pod.yaml",
             static_pod::yaml(workspace)?,
         ),
     ];
+    for (path, text) in chart::templates(workspace)? {
+        files.push(manifest(&format!("chart/{path}"), text));
+    }
     for overlay in overlays::INSTALLABLE {
         let text = overlays::install(workspace, overlay)?;
         files.push(manifest(&format!("overlays/{overlay}/install.yaml"), text));

@@ -41,7 +41,8 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
     cluster.stop()
 }
 
-/// Applies everything that can stand beside each other: the overlays `native`, `crd` and `replace-builtin`, the Roles of
+/// Applies everything that can stand beside each other: the overlays `native`, `crd`, which has `cluster-wide` in it, and
+/// `replace-builtin`, the Roles of
 /// `manifests/components/builtin-lock` and `manifests/candidate`, and the flow schema there. Each must be accepted without a
 /// warning, and change nothing when it is applied again, as a folder or as the file `install.yaml`; `replace-builtin` may
 /// change the Deployment alone. What would take away what these need is applied without effect (`--dry-run=server`):
@@ -86,6 +87,7 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
     said.push_str(&accepted(&["-k"], &crd)?);
     unchanged("-k", &crd)?;
     unchanged("-f", &overlays::install_file("crd"))?;
+    unchanged("-f", &overlays::install_file("cluster-wide"))?;
     for file in [
         "components/builtin-lock/role.yaml",
         "candidate/role.yaml",
@@ -179,24 +181,22 @@ pub fn check_flow(kubectl: &Path, kubeconfig: &Path) -> Result<()> {
         "--output=jsonpath={.metadata.uid}",
     ];
     let uid = run(&uid)?.stdout;
-    for resource in ["leases", "leasecandidates.elector.dev"] {
-        // Printed with the headers of each answer; before the last one kubectl asks what the server serves.
-        let said = run(&[
-            "get",
-            resource,
-            "--all-namespaces",
-            "--as",
-            SERVICE_ACCOUNT,
-            "--v=8",
-        ])?;
+    let (get, delete) = ("get leases none", "delete leasecandidates.elector.dev none");
+    // Lists are left to the level of all accounts.
+    for (request, is_ours) in [(get, true), (delete, true), ("get leases", false)] {
+        // Reported with the headers of each answer; before the last one kubectl asks what the server serves.
+        let mut arguments: Vec<&str> = request.split(' ').collect();
+        let flags = ["--namespace=default", "--ignore-not-found", "--v=8"];
+        arguments.extend(flags.iter().chain(&["--as", SERVICE_ACCOUNT]));
+        let said = run(&arguments)?;
         let header = said.stderr.lines().rev().find_map(|line| {
             let line = line.to_ascii_lowercase();
             let (_, value) = line.split_once("x-kubernetes-pf-flowschema-uid")?;
             Some(value.to_owned())
         });
         let found = header.context("the API server names no FlowSchema")?;
-        if !found.contains(uid.trim()) {
-            bail!("requests for {resource} are in FlowSchema {found}, and not in {uid}");
+        if found.contains(uid.trim()) != is_ours {
+            bail!("`kubectl {request}` is in FlowSchema {found}, and that of the elector is {uid}");
         }
     }
     Ok(())
@@ -267,6 +267,42 @@ secrets                                    []                  [one]            
         }
         installable.sort();
         assert_eq!(installable, overlays::INSTALLABLE);
+    }
+
+    /// The rules of OpenShift's SecurityContextConstraints restricted-v2, which the account of any Pod may use: the user and
+    /// the groups are those of the namespace.
+    #[test]
+    fn the_pods_are_as_restricted_v2_admits_them() {
+        for overlay in overlays::INSTALLABLE {
+            let install = fs::read_to_string(overlays::install_file(overlay)).unwrap();
+            let objects = overlays::objects(&install).unwrap();
+            let Ok(deployment) = overlays::object(&objects, "Deployment", "elector") else {
+                continue;
+            };
+            let pod = &deployment["spec"]["template"]["spec"];
+            let text = pod.to_string();
+            for refused in [
+                "runAsUser",
+                "runAsGroup",
+                "fsGroup",
+                "supplementalGroups",
+                "seLinuxOptions",
+                "hostNetwork",
+                "hostPID",
+                "hostIPC",
+                "hostPort",
+                "hostPath",
+                "\"add\"",
+            ] {
+                assert!(!text.contains(refused), "{overlay}: {refused}");
+            }
+            let profile = &pod["securityContext"]["seccompProfile"]["type"];
+            assert_eq!(profile, "RuntimeDefault", "{overlay}");
+            let container = &pod["containers"][0]["securityContext"];
+            assert_eq!(container["allowPrivilegeEscalation"], false, "{overlay}");
+            let dropped = &container["capabilities"]["drop"];
+            assert_eq!(dropped, &serde_json::json!(["ALL"]), "{overlay}");
+        }
     }
 
     #[test]

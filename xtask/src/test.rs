@@ -271,6 +271,7 @@ fn prepare(require_interop: bool, long: bool) -> Result<Prepared> {
     let helm = long && without_interop.is_none();
     if helm {
         binaries::helm()?;
+        binaries::kube_score()?;
         binaries::kube_controller_manager()?;
     }
     Ok(Prepared {

@@ -72,6 +72,19 @@ pub fn helm() -> Result<PathBuf> {
     single("helm", version, "helm.sh/helm/v3/cmd/helm")
 }
 
+/// kube-score, which judges what is installed by the habits of operators; built on demand.
+///
+/// # Errors
+/// When there is no Go toolchain, or the build fails.
+pub fn kube_score() -> Result<PathBuf> {
+    let version = ("github.com/zegl/kube-score", "main.version");
+    single(
+        "kube-score",
+        version,
+        "github.com/zegl/kube-score/cmd/kube-score",
+    )
+}
+
 /// Kubernetes' own kube-controller-manager of the usual release, which ends namespaces; built on demand.
 ///
 /// # Errors

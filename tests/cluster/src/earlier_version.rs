@@ -43,7 +43,10 @@ pub fn make(revision: &str, profile: BuildProfile) -> Result<PathBuf> {
 }
 
 /// Writes the source tree of a revision into the folder, unless it is there; returns where.
-fn extract(repository: &Path, revision: &str, folder: &Path) -> Result<PathBuf> {
+///
+/// # Errors
+/// When there is no such revision, or the folder cannot be written.
+pub fn extract(repository: &Path, revision: &str, folder: &Path) -> Result<PathBuf> {
     let git = || {
         let mut git = Command::new("git");
         git.arg("-C").arg(repository);

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::binaries::{Binary, Toolbox};
@@ -20,10 +20,10 @@ const SCRIPT: &str = include_str!("trial.sh");
 /// # Errors
 /// When it does not run, or takes more than it may.
 pub(super) fn run(program: &Path, kubernetes: Option<Release>) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        println!("left out: the run in an empty root folder, which only root can make");
-        return Ok(());
-    }
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "only root can make an empty root folder"
+    );
     let options = Options {
         kubernetes,
         ..Options::default()

@@ -1,6 +1,8 @@
-//! The Helm chart of `manifests/chart`, made of the overlays: what differs between them hangs on the value `mode`, and what
-//! an operator chooses is a value too. With the values that it comes with, it renders the objects of the overlays.
+//! The Helm chart of `manifests/chart`. Its templates of what an operator shapes (Pods, what watches over them, monitoring)
+//! are written by hand; roles, policies and the definition, where nothing but names and switches differ, are made of the
+//! overlays here. A test holds what Helm renders against the overlays, object by object.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -10,58 +12,98 @@ use crate::manifests::overlays;
 use crate::yaml;
 
 /// The overlays that the chart renders, by the value `mode`. A static Pod is nothing that Helm installs.
-pub const MODES: [&str; 4] = ["crd", "native", "replace-builtin", "namespaced"];
+pub const MODES: [&str; 5] = [
+    "crd",
+    "native",
+    "replace-builtin",
+    "namespaced",
+    CLUSTER_WIDE,
+];
 
+/// The overlay of the objects that all electors of a cluster share.
+const CLUSTER_WIDE: &str = "cluster-wide";
 /// The namespaces of the overlays: of the elector, and the one that `namespaced` serves.
 const NAMESPACE: &str = "elector-system";
 const SERVED_NAMESPACE: &str = "default";
+/// The name of the elector's objects in the overlays, on its own or before a dash.
+const NAME: &str = "elector";
+
+/// The kinds with templates that are written by hand. Helm makes the namespace, if it is asked to.
+const BY_HAND: [&str; 7] = [
+    "Namespace",
+    "ServiceAccount",
+    "Deployment",
+    "PodDisruptionBudget",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "FlowSchema",
+];
 
 /// Words that stand for values until the YAML is written, which leaves a word without quotes, and what takes their place.
-const VALUES: [(&str, &str); 5] = [
-    ("ValueOfNamespace", "{{ .Values.namespace | quote }}"),
+const VALUES: [(&str, &str); 7] = [
     (
-        "ValueOfServedNamespace",
-        "{{ .Values.servedNamespace | quote }}",
+        "ValueOfLabels: ValueOfLabels",
+        "{{- include \"elector.chartLabels\" $ | nindent 4 }}",
     ),
-    // In the middle of a text.
-    ("ValueInServedNamespace", "{{ .Values.servedNamespace }}"),
-    ("ValueOfReplicas", "{{ .Values.replicas }}"),
     (
-        "ValueOfImage",
-        "{{ printf \"%s:%s\" .Values.image.repository .Values.image.tag | quote }}",
+        "ValueOfJudged",
+        "{{ append $.Values.namespaces (include \"elector.namespace\" $) | toJson }}",
+    ),
+    ("ValueOfNamespace", "{{ include \"elector.namespace\" $ }}"),
+    ("ValueOfServedNamespace", "{{ $namespace | quote }}"),
+    ("ValueOfName", "{{ include \"elector.fullname\" $ }}"),
+    (
+        "ValueOfAccount",
+        "{{ include \"elector.serviceAccountName\" $ }}",
+    ),
+    (
+        "ValueOfActions",
+        "{{ include \"elector.validationActions\" $ }}",
     ),
 ];
-const RESOURCES: &str = "ValueOfResources";
+
+/// The file of the chart that an object is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    /// The definition of LeaseCandidates.
+    Definitions,
+    /// The policies and their roles: beside the definition all that electors share.
+    Policies,
+    /// The rights of one elector.
+    Rights,
+}
 
 /// An object as some of the modes have it.
 struct Variant {
     key: [String; 3],
+    home: Home,
     object: Value,
+    /// There is one in each namespace that is served.
+    in_each: bool,
     modes: Vec<&'static str>,
 }
 
-/// `templates/elector.yaml`.
+/// The generated templates: the path of each in the chart, and its text.
 ///
 /// # Errors
 /// When kubectl cannot be had, or an overlay holds what the chart cannot say.
-pub(crate) fn templates(workspace: &Path) -> Result<String> {
+pub(crate) fn templates(workspace: &Path) -> Result<Vec<(&'static str, String)>> {
+    let shared: BTreeSet<[String; 3]> = objects(workspace, CLUSTER_WIDE)?.iter().map(key).collect();
     let mut variants: Vec<Variant> = Vec::new();
     for mode in MODES {
-        let text = overlays::install(workspace, mode)?;
-        ensure!(
-            !text.contains("{{"),
-            "{mode} holds what a template would take for its own"
-        );
-        for mut object in overlays::objects(&text)? {
-            let key = key(&object);
-            parametrize(&mut object, mode)?;
-            match variants.iter_mut().find(|known| known.object == object) {
+        for object in objects(workspace, mode)? {
+            let kind = object["kind"].as_str().unwrap_or_default();
+            if BY_HAND.contains(&kind) {
+                continue;
+            }
+            let mut variant = Variant::new(object, mode, &shared);
+            variant.parametrize(&shared)?;
+            match variants
+                .iter_mut()
+                .find(|known| known.object == variant.object)
+            {
                 Some(known) => known.modes.push(mode),
-                None => variants.push(Variant {
-                    key,
-                    object,
-                    modes: vec![mode],
-                }),
+                None => variants.push(variant),
             }
         }
     }
@@ -72,52 +114,31 @@ pub(crate) fn templates(workspace: &Path) -> Result<String> {
         .map(|variant| (order(variant), variant))
         .collect();
     sorted.sort_by_key(|(order, _)| *order);
-    let mut text =
-        "{{- /* Generated by `cargo xtask codegen` from manifests/overlays. */ -}}\n".to_owned();
-    for (_, variant) in sorted {
-        text.push_str(&variant.template()?);
-    }
-    Ok(text)
+    let of_home = |home: Home| -> Result<(&'static str, String)> {
+        let objects = sorted.iter().filter(|(_, variant)| variant.home == home);
+        let text: String = objects
+            .map(|(_, variant)| variant.template())
+            .collect::<Result<_>>()?;
+        Ok(home.template(&text))
+    };
+    [Home::Definitions, Home::Policies, Home::Rights]
+        .into_iter()
+        .map(of_home)
+        .collect()
 }
 
-/// `values.yaml`.
+/// `files/monitoring.yaml`: what the overlay `monitoring` has beside the elector. A template reads it, and so takes nothing
+/// in it for its own.
 ///
 /// # Errors
-/// When kubectl cannot be had, or the Deployment is not as expected.
-pub(crate) fn values(workspace: &Path) -> Result<String> {
-    let objects = overlays::objects(&overlays::install(workspace, MODES[0])?)?;
-    let deployment = overlays::object(&objects, "Deployment", "elector")?;
-    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-    let image = container["image"]
-        .as_str()
-        .context("the Deployment has no image")?;
-    let (repository, tag) = image.rsplit_once(':').context("the image has no tag")?;
-    let resources = yaml::document(&json!({"resources": container["resources"]}))?;
+/// When kubectl cannot be had.
+pub(crate) fn monitoring(workspace: &Path) -> Result<String> {
+    let without: BTreeSet<[String; 3]> = objects(workspace, "native")?.iter().map(key).collect();
+    let mut more = objects(workspace, "monitoring")?;
+    more.retain(|object| !without.contains(&key(object)));
+    let text = yaml::document(&json!({"objects": more}))?;
     Ok(format!(
-        "\
-# Generated by `cargo xtask codegen` from manifests/overlays.
-
-# Nothing is published under this name: build it (docs/release.md) and push it to a registry.
-image:
-  repository: {repository}
-  tag: {tag}
-
-# Which overlay is rendered: {}. docs/install.md says which is for which cluster.
-mode: {}
-
-# The namespace of the elector, which the chart creates. The release itself has to be in another one.
-namespace: {NAMESPACE}
-
-# The namespace that is served, with the mode namespaced.
-servedNamespace: {SERVED_NAMESPACE}
-
-# One of them acts, the others stand by.
-replicas: {}
-
-{resources}",
-        MODES.join(", "),
-        MODES[0],
-        deployment["spec"]["replicas"],
+        "# Generated by `cargo xtask codegen` from manifests/overlays/monitoring.\n{text}"
     ))
 }
 
@@ -134,50 +155,46 @@ type: application
 version: {version}
 appVersion: {version}
 kubeVersion: '>=1.31.0-0'
+keywords: [leader-election, lease, coordination]
+annotations:
+  artifacthub.io/license: Apache-2.0
 "
     )
 }
 
-/// Puts words for values into an object of that mode.
-fn parametrize(object: &mut Value, mode: &str) -> Result<()> {
-    if object["kind"] == "Namespace" {
-        object["metadata"]["name"] = json!("ValueOfNamespace");
-    }
-    if object["kind"] == "Deployment" {
-        let spec = &mut object["spec"];
-        spec["replicas"] = json!("ValueOfReplicas");
-        let container = &mut spec["template"]["spec"]["containers"][0];
-        container["image"] = json!("ValueOfImage");
-        container["resources"] = json!(RESOURCES);
-    }
-    replace_namespaces(object, mode);
-    let left = object.to_string();
-    ensure!(
-        !left.contains(NAMESPACE),
-        "{mode}: the namespace is left somewhere in {left}"
-    );
-    Ok(())
+/// The objects of an overlay.
+fn objects(workspace: &Path, overlay: &str) -> Result<Vec<Value>> {
+    let text = overlays::kustomize(&overlays::folder_in(workspace, overlay))?;
+    overlays::objects(&text)
 }
 
-fn replace_namespaces(value: &mut Value, mode: &str) {
+/// The name of the elector in a name of an object, replaced.
+fn replace_name(name: &mut Value) {
+    let rest = name.as_str().and_then(|name| name.strip_prefix(NAME));
+    if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('-')) {
+        *name = json!(format!("ValueOfName{rest}"));
+    }
+}
+
+fn replace_namespaces(value: &mut Value, in_each: bool) {
     match value {
         Value::Object(map) => {
             for (name, value) in map {
                 if name == "namespace" && value == NAMESPACE {
                     *value = json!("ValueOfNamespace");
-                } else if name == "namespace" && mode == "namespaced" && value == SERVED_NAMESPACE {
+                } else if name == "namespace" && in_each && value == SERVED_NAMESPACE {
                     *value = json!("ValueOfServedNamespace");
+                } else if name == "values" && *value == json!([SERVED_NAMESPACE, NAMESPACE]) {
+                    // A selector of the namespaces that policies judge.
+                    *value = json!("ValueOfJudged");
                 } else {
-                    replace_namespaces(value, mode);
+                    replace_namespaces(value, in_each);
                 }
             }
         }
         Value::Array(list) => list
             .iter_mut()
-            .for_each(|value| replace_namespaces(value, mode)),
-        Value::String(text) if mode == "namespaced" && text == "--namespace=default" => {
-            "--namespace=ValueInServedNamespace".clone_into(text);
-        }
+            .for_each(|value| replace_namespaces(value, in_each)),
         _ => {}
     }
 }
@@ -193,24 +210,127 @@ fn key(object: &Value) -> [String; 3] {
     ]
 }
 
+/// True if the account of the elector is one of its subjects.
+fn is_for_the_account(object: &Value) -> bool {
+    let subjects = object["subjects"].as_array();
+    subjects
+        .into_iter()
+        .flatten()
+        .any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == NAME)
+}
+
+// === impl Home ===
+
+impl Home {
+    /// The path of its file, and the text of that with these objects.
+    fn template(self, objects: &str) -> (&'static str, String) {
+        const HEADER: &str =
+            "{{- /* Generated by `cargo xtask codegen` from manifests/overlays. */ -}}\n";
+        let (path, condition) = match self {
+            Self::Definitions => ("templates/crds.yaml", Some(".Values.crds.enabled")),
+            Self::Policies => ("templates/policies.yaml", Some(".Values.policies.enabled")),
+            Self::Rights => ("templates/rbac.yaml", None),
+        };
+        let text = match condition {
+            Some(condition) => {
+                format!("{HEADER}{{{{- if {condition} }}}}\n{objects}{{{{- end }}}}\n")
+            }
+            None => format!("{HEADER}{objects}"),
+        };
+        (path, text)
+    }
+}
+
 // === impl Variant ===
 
 impl Variant {
+    fn new(object: Value, mode: &'static str, shared: &BTreeSet<[String; 3]>) -> Self {
+        let key = key(&object);
+        let home = if object["kind"] == "CustomResourceDefinition" {
+            Home::Definitions
+        } else if shared.contains(&key) && !is_for_the_account(&object) {
+            Home::Policies
+        } else {
+            Home::Rights
+        };
+        Self {
+            in_each: mode == "namespaced" && object["metadata"]["namespace"] == SERVED_NAMESPACE,
+            key,
+            home,
+            object,
+            modes: vec![mode],
+        }
+    }
+
+    /// Puts words for values into the object.
+    fn parametrize(&mut self, shared: &BTreeSet<[String; 3]>) -> Result<()> {
+        let object = &mut self.object;
+        let text = object.to_string();
+        ensure!(
+            !text.contains("{{"),
+            "{:?} holds what a template would take for its own",
+            self.key
+        );
+        object["metadata"]["labels"]["ValueOfLabels"] = json!("ValueOfLabels");
+        if object["kind"] == "ValidatingAdmissionPolicyBinding" {
+            let actions = &mut object["spec"]["validationActions"];
+            ensure!(
+                *actions == json!(["Deny"]),
+                "{:?} does not deny, as the value policies.mode has it",
+                self.key
+            );
+            *actions = json!("ValueOfActions");
+        }
+        if self.home == Home::Rights {
+            replace_name(&mut object["metadata"]["name"]);
+            // A Role that all electors share keeps its name.
+            if let Some(role) = object.get_mut("roleRef") {
+                let is_shared =
+                    |known: &[String; 3]| role["kind"] == known[0] && role["name"] == known[2];
+                if !shared.iter().any(is_shared) {
+                    replace_name(&mut role["name"]);
+                }
+            }
+            let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
+            for subject in subjects.into_iter().flatten() {
+                if subject["kind"] == "ServiceAccount" && subject["name"] == NAME {
+                    subject["name"] = json!("ValueOfAccount");
+                }
+            }
+            // The lock of the electors has their name.
+            let rules = object.get_mut("rules").and_then(Value::as_array_mut);
+            for rule in rules.into_iter().flatten() {
+                let names = rule.get_mut("resourceNames").and_then(Value::as_array_mut);
+                names.into_iter().flatten().for_each(replace_name);
+            }
+        }
+        replace_namespaces(object, self.in_each);
+        ensure!(
+            !object.to_string().contains(NAMESPACE),
+            "{:?}: the namespace is left somewhere",
+            self.key
+        );
+        Ok(())
+    }
+
     fn template(&self) -> Result<String> {
         let mut text = yaml::document(&self.object).with_context(|| format!("{:?}", self.key))?;
         for (word, template) in VALUES {
             text = text.replace(word, template);
         }
-        if let Some(at) = text.find(RESOURCES) {
-            let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
-            let indent = text[line..].chars().take_while(|c| *c == ' ').count() + 2;
-            text = text.replace(
-                &format!(" {RESOURCES}"),
-                &format!(" {{{{- toYaml .Values.resources | nindent {indent} }}}}"),
+        if self.home == Home::Definitions {
+            let metadata = "metadata:\n";
+            let keep = "metadata:\n  {{- if .Values.crds.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  {{- end }}\n";
+            text = text.replacen(metadata, keep, 1);
+        }
+        text = format!("---\n{text}");
+        if self.in_each {
+            text = format!(
+                "{{{{- range $namespace := .Values.namespaces }}}}\n{text}{{{{- end }}}}\n"
             );
         }
         if self.modes == MODES {
-            return Ok(format!("---\n{text}"));
+            return Ok(text);
         }
         let modes: Vec<_> = self
             .modes
@@ -219,7 +339,7 @@ impl Variant {
             .collect();
         let modes = modes.join(" ");
         Ok(format!(
-            "{{{{- if has .Values.mode (list {modes}) }}}}\n---\n{text}{{{{- end }}}}\n"
+            "{{{{- if has .Values.mode (list {modes}) }}}}\n{text}{{{{- end }}}}\n"
         ))
     }
 }

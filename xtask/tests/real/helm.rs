@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use elector_cluster::binaries;
 use elector_cluster::cluster::{Options, TestCluster};
 use elector_cluster::overlays;
 use elector_cluster::paths;
-use serde_json::Value;
+use serde_json::{Value, json};
 use xtask::manifests::chart::MODES;
 
 use crate::{ask, said};
 
-/// The name of the release, which no object shows.
-const NAME: &str = "any";
+/// The release that has the names of the overlays.
+const NAME: &str = "elector";
+const NAMESPACE: &str = "--namespace=elector-system";
 /// The oldest Kubernetes that the chart is for; no cluster is asked for it.
 const OLDEST: &str = "--kube-version=1.31.0";
 
@@ -26,22 +29,48 @@ fn helm(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The objects that Helm renders with these values.
-fn rendered(values: &[&str]) -> BTreeMap<String, Value> {
-    let sets = values.iter().flat_map(|value| ["--set", *value]);
-    let output = helm(
-        &["template", NAME, "chart", OLDEST]
-            .into_iter()
-            .chain(sets)
-            .collect::<Vec<_>>(),
-    );
-    assert!(output.status.success(), "{}", said(&output));
-    by_name(&String::from_utf8(output.stdout).unwrap())
+/// The answer of Helm that renders with these flags; a value is given as `--set`.
+fn template(flags: &[&str]) -> Output {
+    let fixed = ["template", NAME, "chart", NAMESPACE, OLDEST];
+    helm(&[&fixed[..], flags].concat())
 }
 
-/// The file `install.yaml` of an overlay.
-fn installed(overlay: &str) -> String {
-    fs::read_to_string(overlays::install_file(overlay)).unwrap()
+/// The objects that Helm renders with these values, without the label that is its own.
+fn rendered(values: &[&str]) -> BTreeMap<String, Value> {
+    // Only as JSON is a list empty.
+    let flag = |value: &str| ["--set", "--set-json"][usize::from(value.ends_with("=[]"))];
+    let sets = values.iter().flat_map(|value| [flag(value), *value]);
+    let sets: Vec<&str> = sets.collect();
+    let output = template(&sets);
+    assert!(output.status.success(), "{}", said(&output));
+    let mut objects = by_name(&String::from_utf8(output.stdout).unwrap());
+    for (name, object) in &mut objects {
+        let labels = object["metadata"]["labels"].as_object_mut().unwrap();
+        let chart = format!("elector-{}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(labels.remove("helm.sh/chart"), Some(chart.into()), "{name}");
+    }
+    objects
+}
+
+/// The object of that kind and name.
+fn object<'a>(objects: &'a BTreeMap<String, Value>, kind: &str, name: &str) -> &'a Value {
+    let named = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    let found = objects.values().find(named);
+    found.unwrap_or_else(|| panic!("no {kind} {name} in {:?}", objects.keys()))
+}
+
+/// The file `install.yaml` of an overlay, without the namespace, which Helm makes if it is asked to.
+fn installed(overlay: &str) -> BTreeMap<String, Value> {
+    let mut objects = by_name(&fs::read_to_string(overlays::install_file(overlay)).unwrap());
+    objects.retain(|_, object| object["kind"] != "Namespace");
+    objects
+}
+
+/// The values with which the chart gives that overlay.
+fn values_of(mode: &str) -> Vec<String> {
+    let mut values = vec![format!("mode={mode}"), "crds.keep=false".to_owned()];
+    values.extend((mode == "namespaced").then(|| "namespaces={default}".to_owned()));
+    values
 }
 
 /// Each object by its kind, namespace and name.
@@ -83,53 +112,299 @@ fn assert_equal(
 #[ignore = "it needs Helm: `cargo xtask test --long`"]
 fn helm_renders_the_overlays_object_by_object() {
     for mode in MODES {
-        let expected = by_name(&installed(mode));
-        assert_equal(&rendered(&[&format!("mode={mode}")]), &expected, mode);
+        let values = values_of(mode);
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        assert_equal(&rendered(&values), &installed(mode), mode);
     }
-    assert_equal(&rendered(&[]), &by_name(&installed(MODES[0])), "default");
+    let monitored = overlays::kustomize(&overlays::folder("monitoring")).unwrap();
+    let mut monitored = by_name(&monitored);
+    monitored.retain(|_, object| object["kind"] != "Namespace");
+    let values = ["mode=native", "monitoring.enabled=true"];
+    assert_equal(&rendered(&values), &monitored, "monitoring");
+    // The usual values keep the definition, by one annotation.
+    let mut usual = rendered(&[]);
+    let definition = "\"CustomResourceDefinition\" null \"leasecandidates.elector.dev\"";
+    let metadata = usual.get_mut(definition).unwrap()["metadata"].as_object_mut();
+    let annotations = metadata.unwrap().remove("annotations").unwrap();
+    assert_eq!(annotations, json!({"helm.sh/resource-policy": "keep"}));
+    assert_equal(&usual, &installed(MODES[0]), "default");
 }
 
 #[test]
 #[ignore = "it needs Helm: `cargo xtask test --long`"]
-fn helm_puts_the_values_where_they_belong_and_refuses_others() {
+fn helm_puts_the_values_where_they_belong() {
+    let digest = format!("sha256:{}", "0a".repeat(32));
     let values = [
         "image.repository=registry.example/elector",
         "image.tag=9.9.9",
-        "namespace=elections",
-        "servedNamespace=team",
+        &format!("image.digest={digest}"),
+        "image.pullSecrets[0].name=mine",
+        "global.imagePullSecrets[0].name=ours",
         "replicas=3",
         "resources.limits.memory=1Gi",
+        "nodeSelector.zone=a",
+        "tolerations[0].key=control-plane",
+        "affinity.podAntiAffinity.any=thing",
+        "topologySpreadConstraints[0].maxSkew=2",
+        "commonLabels.team=one",
+        "podLabels.tier=two",
+        "podAnnotations.note=three",
+        "deploymentAnnotations.note=four",
+        "serviceAccount.annotations.note=five",
+        "extraArgs={--max-lease-duration=2m}",
+        "extraEnv[0].name=HTTPS_PROXY",
+        "podDisruptionBudget.enabled=false",
+        "networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus",
+        "policies.mode=audit",
+        "monitoring.enabled=true",
+        "monitoring.kind=ServiceMonitor",
+        "monitoring.labels.release=stack",
+        "monitoring.interval=1m",
+        "monitoring.dashboard=false",
+        "metrics.bind=:9090",
+        "enabled=true",
     ];
-    for mode in MODES {
-        let rendered = rendered(&[&values[..], &[&format!("mode={mode}")]].concat());
-        let mut expected = installed(mode)
-            .replace(
-                "image: elector:0.1.0",
-                "image: registry.example/elector:9.9.9",
-            )
-            .replace("elector-system", "elections")
-            .replace("replicas: 2", "replicas: 3")
-            .replace("memory: 256Mi", "memory: 1Gi");
-        if mode == "namespaced" {
-            expected = expected
-                .replace("namespace: default", "namespace: team")
-                .replace("--namespace=default", "--namespace=team");
-        }
-        assert_equal(&rendered, &by_name(&expected), mode);
-    }
-    for wrong in [
-        "mode=control-plane",
-        "namespace=No_Name",
-        "replica=3",
-        "replicas=many",
+    let objects = rendered(&values);
+    let deployment = object(&objects, "Deployment", NAME);
+    let pod = &deployment["spec"]["template"];
+    let container = &pod["spec"]["containers"][0];
+    let arguments = container["args"].to_string();
+    for (found, expected) in [
+        (
+            &container["image"],
+            json!(format!("registry.example/elector:9.9.9@{digest}")),
+        ),
+        (
+            &pod["spec"]["imagePullSecrets"],
+            json!([{"name": "ours"}, {"name": "mine"}]),
+        ),
+        (&deployment["spec"]["replicas"], json!(3)),
+        (&container["resources"]["limits"]["memory"], json!("1Gi")),
+        (&pod["spec"]["nodeSelector"], json!({"zone": "a"})),
+        (
+            &pod["spec"]["tolerations"],
+            json!([{"key": "control-plane"}]),
+        ),
+        (
+            &pod["spec"]["affinity"],
+            json!({"podAntiAffinity": {"any": "thing"}}),
+        ),
+        (
+            &pod["spec"]["topologySpreadConstraints"],
+            json!([{"maxSkew": 2}]),
+        ),
+        (&pod["metadata"]["labels"]["tier"], json!("two")),
+        (&pod["metadata"]["annotations"], json!({"note": "three"})),
+        (
+            &deployment["metadata"]["annotations"],
+            json!({"note": "four"}),
+        ),
+        (
+            &object(&objects, "ServiceAccount", NAME)["metadata"]["annotations"],
+            json!({"note": "five"}),
+        ),
+        (&container["env"][2], json!({"name": "HTTPS_PROXY"})),
+        (
+            &container["ports"][1],
+            json!({"name": "metrics", "containerPort": 9090}),
+        ),
+        (
+            &object(&objects, "NetworkPolicy", NAME)["spec"]["ingress"][1]["from"],
+            json!([{"podSelector": {"matchLabels": {"app": "prometheus"}}}]),
+        ),
+        (
+            &object(&objects, "ServiceMonitor", NAME)["spec"]["endpoints"][0]["interval"],
+            json!("1m"),
+        ),
+        (
+            &object(&objects, "PrometheusRule", NAME)["metadata"]["labels"]["release"],
+            json!("stack"),
+        ),
     ] {
-        let output = helm(&["template", NAME, "chart", OLDEST, "--set", wrong]);
-        let name = wrong.split('=').next().unwrap();
+        assert_eq!(found, &expected);
+    }
+    for argument in ["--max-lease-duration=2m", "--metrics-bind-address=:9090"] {
+        assert!(arguments.contains(argument), "{arguments}");
+    }
+    for object in objects.values() {
+        assert_eq!(object["metadata"]["labels"]["team"], "one", "{object}");
+        let kind = object["kind"].as_str().unwrap();
+        assert!(!["ConfigMap", "PodDisruptionBudget", "PodMonitor"].contains(&kind));
+        if kind == "ValidatingAdmissionPolicyBinding" {
+            assert_eq!(
+                object["spec"]["validationActions"],
+                json!(["Audit", "Warn"])
+            );
+        }
+    }
+    // Off is off, and its own account is named everywhere.
+    let objects = rendered(&[
+        "crds.enabled=false",
+        "policies.enabled=false",
+        "networkPolicy.enabled=false",
+        "resourceQuota.enabled=false",
+        "flowSchema.enabled=false",
+        "serviceAccount.create=false",
+        "serviceAccount.name=mine",
+        "namespaceOverride=elsewhere",
+        "topologySpreadConstraints=[]",
+    ]);
+    let kinds: Vec<&str> = objects
+        .values()
+        .map(|object| object["kind"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ClusterRoleBinding",
+        "Deployment",
+        "PodDisruptionBudget",
+        "Role",
+        "RoleBinding",
+    ];
+    assert_eq!(kinds, expected);
+    let pod = &object(&objects, "Deployment", NAME)["spec"]["template"]["spec"];
+    assert_eq!(pod["topologySpreadConstraints"], Value::Null);
+    let subject = json!([{"kind": "ServiceAccount", "name": "mine", "namespace": "elsewhere"}]);
+    for (_, binding) in objects.iter().filter(|(name, _)| name.contains("Binding")) {
+        assert_eq!(binding["subjects"], subject, "{binding}");
+    }
+}
+
+#[test]
+#[ignore = "it needs Helm: `cargo xtask test --long`"]
+fn helm_refuses_values_by_name_and_passes_the_strict_linter() {
+    for (wrong, why) in [
+        ("mode=control-plane", "mode"),
+        ("namespaceOverride=No_Name", "namespaceOverride"),
+        ("replica=3", "replica"),
+        ("replicas=many", "replicas"),
+        ("image.digest=latest", "image/digest"),
+        ("policies.mode=warn", "policies/mode"),
+        ("mode=namespaced", "name the namespaces that are served"),
+        ("namespaces={team}", "mode is crd, which serves all"),
+        (
+            "extraArgs={--replace-builtin}",
+            "extraArgs has --replace-builtin, which the chart sets",
+        ),
+        (
+            "monitoring.enabled=true,metrics.bind=127.0.0.1:8080",
+            "metrics.bind is 127.0.0.1:8080, which nobody can scrape",
+        ),
+        (
+            "serviceAccount.create=false",
+            "name the account that is there",
+        ),
+    ] {
+        let output = template(&["--set", wrong]);
         assert!(!output.status.success(), "{wrong}");
-        assert!(said(&output).contains(name), "{}", said(&output));
+        assert!(said(&output).contains(why), "{}", said(&output));
     }
     let lint = helm(&["lint", "--strict", "chart", OLDEST]);
     assert!(lint.status.success(), "{}", said(&lint));
+}
+
+/// A chart that depends on this one, and another chart's words for it: the name of the release, a switch, what all share.
+#[test]
+#[ignore = "it needs Helm: `cargo xtask test --long`"]
+fn helm_renders_the_chart_as_a_part_of_another() {
+    let umbrella = tempfile::tempdir().unwrap();
+    let chart = paths::workspace().join("manifests/chart");
+    let version = env!("CARGO_PKG_VERSION");
+    let dependency = format!("[{{name: elector, version: {version}, condition: elector.enabled}}]");
+    let text = format!("apiVersion: v2\nname: all\nversion: 1.0.0\ndependencies: {dependency}\n");
+    fs::write(umbrella.path().join("Chart.yaml"), text).unwrap();
+    fs::create_dir(umbrella.path().join("charts")).unwrap();
+    symlink(chart, umbrella.path().join("charts/elector")).unwrap();
+    let objects = |set: &str| {
+        let path = umbrella.path().to_str().unwrap();
+        let flags = [
+            "template",
+            "all",
+            path,
+            "--namespace=web",
+            OLDEST,
+            "--set",
+            set,
+        ];
+        let output = helm(&flags);
+        assert!(output.status.success(), "{}", said(&output));
+        by_name(&String::from_utf8(output.stdout).unwrap())
+    };
+    let with = objects("elector.enabled=true,global.imagePullSecrets[0].name=ours");
+    let deployment = object(&with, "Deployment", "all-elector");
+    assert_eq!(deployment["metadata"]["namespace"], "web");
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["imagePullSecrets"], json!([{"name": "ours"}]));
+    let lock = "--leader-elect-resource-name=all-elector";
+    assert_eq!(pod["containers"][0]["args"][1], lock);
+    let role = object(&with, "Role", "all-elector-lock");
+    assert_eq!(role["rules"][0]["resourceNames"], json!(["all-elector"]));
+    assert!(objects("elector.enabled=false").is_empty());
+}
+
+/// The answers to what kube-score finds. A finding that is not in this list fails.
+const ANSWERED: [(&str, &str); 5] = [
+    (
+        "container-image-pull-policy",
+        "the image of a version does not change, and a digest names it for good",
+    ),
+    (
+        "container-ephemeral-storage-request-and-limit",
+        "it writes no file, and the kubelet rotates its log",
+    ),
+    (
+        "container-security-context-user-group-id",
+        "the image has a number above 10000, and OpenShift refuses one in the Pod",
+    ),
+    (
+        "pod-networkpolicy",
+        "the address of the API server is not known here, so nothing limits the egress",
+    ),
+    (
+        "deployment-has-host-podantiaffinity",
+        "a topology spread constraint does the same",
+    ),
+];
+
+#[test]
+#[ignore = "it needs Helm and kube-score: `cargo xtask test --long`"]
+fn helm_renders_what_kube_score_has_no_word_against() {
+    let folder = tempfile::tempdir().unwrap();
+    let pod = overlays::folder("control-plane").join("static-pod.yaml");
+    let mut files = vec![pod];
+    for mode in MODES {
+        let values = values_of(mode).join(",");
+        let output = template(&["--set", &values]);
+        assert!(output.status.success(), "{}", said(&output));
+        let file = folder.path().join(mode);
+        fs::write(&file, output.stdout).unwrap();
+        files.push(file);
+    }
+    let mut score = Command::new(binaries::kube_score().unwrap());
+    score.args(["score", "--output-format=ci", "--exit-one-on-warning"]);
+    score.args(["--kubernetes-version=v1.31", "--ignore-container-cpu-limit"]);
+    let ignored = ANSWERED
+        .iter()
+        .flat_map(|(name, _)| ["--ignore-test", *name]);
+    let judged = score.args(ignored).args(files).output().unwrap();
+    assert!(judged.status.success(), "{}", said(&judged));
+}
+
+/// The answer of Helm, on the cluster of that kubeconfig.
+fn on(kubeconfig: &Path, arguments: &[&str]) -> Output {
+    let kubeconfig = ["--kubeconfig", kubeconfig.to_str().unwrap()];
+    let output = helm(&[arguments, &kubeconfig].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    output
+}
+
+/// True if to apply the overlay would change nothing.
+fn is_as_the_overlay(kubeconfig: &Path, overlay: &str) -> Output {
+    let install = overlays::install_file(overlay);
+    let same = ["diff", "--server-side", "--force-conflicts", "--filename"];
+    let same = [&same[..], &[install.to_str().unwrap()]].concat();
+    ask(kubeconfig, &same)
 }
 
 #[test]
@@ -137,33 +412,109 @@ fn helm_puts_the_values_where_they_belong_and_refuses_others() {
 fn helm_installs_the_chart_and_takes_it_away() {
     let cluster = TestCluster::start(&Options::default()).unwrap();
     let kubeconfig = cluster.kubeconfig();
-    let on_the_cluster = |arguments: &[&str]| {
-        let kubeconfig = [
-            "--kubeconfig",
-            kubeconfig.to_str().unwrap(),
-            "--namespace=default",
-        ];
-        let output = helm(&[arguments, &kubeconfig[..]].concat());
-        assert!(output.status.success(), "{}", said(&output));
-    };
-    on_the_cluster(&["install", NAME, "chart"]);
-    let install = overlays::install_file(MODES[0]);
-    let install = install.to_str().unwrap();
-    // Ends well if to apply the overlay would change nothing.
-    let same = [
-        "diff",
-        "--server-side",
-        "--force-conflicts",
-        "--filename",
-        install,
-    ];
-    let same = ask(&kubeconfig, &same);
-    assert!(same.status.success(), "{}", said(&same));
-    on_the_cluster(&["uninstall", NAME]);
-    for kind in ["validatingadmissionpolicies", "clusterroles", "crds"] {
-        let left = said(&ask(&kubeconfig, &["get", kind, "--output=name"]));
-        assert!(!left.contains("elector"), "{left}");
+    let install = ["install", NAME, "chart", NAMESPACE, "--create-namespace"];
+    let notes = said(&on(&kubeconfig, &install));
+    for line in [
+        "kubectl --namespace elector-system rollout status deployment/elector",
+        "kubectl label namespace elector-system pod-security.kubernetes.io/enforce=restricted",
+    ] {
+        assert!(notes.contains(line), "{notes}");
     }
+    // The labels of the namespace are all that the overlay has beside it.
+    let label = "pod-security.kubernetes.io/enforce=restricted";
+    let labelled = ask(
+        &kubeconfig,
+        &["label", "namespace", "elector-system", label],
+    );
+    assert!(labelled.status.success(), "{}", said(&labelled));
+    let difference = said(&is_as_the_overlay(&kubeconfig, MODES[0]));
+    let changed = difference.lines().filter(|line| line.starts_with("+++ "));
+    assert!(
+        changed.clone().all(|line| line.contains("v1.Namespace.")),
+        "{difference}"
+    );
+    on(&kubeconfig, &["uninstall", NAME, NAMESPACE]);
+    let left = |kind| said(&ask(&kubeconfig, &["get", kind, "--output=name"]));
+    for kind in [
+        "validatingadmissionpolicies",
+        "clusterroles",
+        "flowschemas",
+        "deployments",
+    ] {
+        assert!(!left(kind).contains("elector"), "{}", left(kind));
+    }
+    // The definition stays, and all candidates, and the next install takes it over.
+    assert!(left("crds").contains("leasecandidates.elector.dev"));
+    on(&kubeconfig, &install);
+
+    // An install that was made from the overlay becomes one of Helm.
+    on(&kubeconfig, &["uninstall", NAME, NAMESPACE]);
+    let file = overlays::install_file(MODES[0]);
+    let applied = ["apply", "--filename", file.to_str().unwrap()];
+    let applied = ask(&kubeconfig, &applied);
+    assert!(applied.status.success(), "{}", said(&applied));
+    let adopt = ["install", NAME, "chart", NAMESPACE, "--take-ownership"];
+    on(&kubeconfig, &adopt);
+    let same = is_as_the_overlay(&kubeconfig, MODES[0]);
+    assert!(same.status.success(), "{}", said(&same));
+}
+
+#[test]
+#[ignore = "it needs Helm and a real kube-apiserver: `cargo xtask test --long`"]
+fn helm_installs_several_electors_beside_what_they_share() {
+    let cluster = TestCluster::start(&Options::default()).unwrap();
+    let kubeconfig = cluster.kubeconfig();
+    for namespace in ["one", "two", "three"] {
+        let made = ask(&kubeconfig, &["create", "namespace", namespace]);
+        assert!(made.status.success(), "{}", said(&made));
+    }
+    let shared = ["install", "shared", "chart", "--set=mode=cluster-wide"];
+    on(
+        &kubeconfig,
+        &[&shared[..], &[NAMESPACE, "--create-namespace"]].concat(),
+    );
+    let instance = |name: &str, namespace: &str, served: &str| {
+        let values = "mode=namespaced,crds.enabled=false,policies.enabled=false";
+        let values = format!("--set={values},namespaces={{{served}}}");
+        let namespace = format!("--namespace={namespace}");
+        let install = [
+            "install",
+            name,
+            "chart",
+            &namespace,
+            "--create-namespace",
+            &values,
+        ];
+        on(&kubeconfig, &install);
+    };
+    // In one namespace, in another, and among the parts of the control plane.
+    instance("elector-one", "elector-system", "one");
+    instance("elector-two", "elector-system", "two");
+    instance("elector", "kube-system", "three");
+    let may = |account: &str, namespace: &str| {
+        let account = format!("--as=system:serviceaccount:{account}");
+        let namespace = format!("--namespace={namespace}");
+        let question = ["auth", "can-i", "update", "leases", &account, &namespace];
+        ask(&kubeconfig, &question).status.success()
+    };
+    for (account, served) in [
+        ("elector-system:elector-one", "one"),
+        ("elector-system:elector-two", "two"),
+        ("kube-system:elector", "three"),
+    ] {
+        for namespace in ["one", "two", "three"] {
+            let expected = namespace == served;
+            assert_eq!(may(account, namespace), expected, "{account} {namespace}");
+        }
+    }
+    on(&kubeconfig, &["uninstall", "elector-one", NAMESPACE]);
+    assert!(!may("elector-system:elector-one", "one"));
+    assert!(may("elector-system:elector-two", "two"));
+    let get = ["get", "validatingadmissionpolicybindings", "--output=name"];
+    let left = said(&ask(&kubeconfig, &get));
+    let shared = installed("cluster-wide");
+    let shared = shared.keys().filter(|name| name.contains("PolicyBinding"));
+    assert_eq!(left.lines().count(), shared.count(), "{left}");
 }
 
 /// The chart of a program that leads: more than one of it takes an election, and its rights are those of the manifests.

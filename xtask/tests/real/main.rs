@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 use elector_cluster::binaries::{self, Binary, Toolbox};
 use elector_cluster::child_guard::ChildGuard;
 use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::overlays;
 use elector_cluster::release::Release;
 use rustix::process::Signal;
+use serde_json::json;
 use xtask::manifests;
 
 fn kubectl() -> PathBuf {
@@ -113,10 +115,87 @@ fn without_the_api_no_candidates_are_served() {
 fn the_manifests_are_accepted_and_grant_the_least() {
     let cluster = TestCluster::start(&Options::default()).unwrap();
     let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
-    // Ten of the base and twenty of the policies, the CRD, three Roles with their bindings, and a FlowSchema.
-    assert_eq!(said.matches(" created").count(), 38, "{said}");
+    // Eleven of the base and twenty of the policies, the CRD, three Roles with their bindings, and a FlowSchema.
+    assert_eq!(said.matches(" created").count(), 39, "{said}");
     manifests::check_rights(&kubectl(), &cluster.kubeconfig()).unwrap();
     manifests::check_flow(&kubectl(), &cluster.kubeconfig()).unwrap();
+}
+
+/// The admission of GKE: Pods of the highest priorities need a ResourceQuota of their namespace.
+const QUOTA_FOR_PRIORITY: &str = "
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+  - name: ResourceQuota
+    configuration:
+      apiVersion: apiserver.config.k8s.io/v1
+      kind: ResourceQuotaConfiguration
+      limitedResources:
+        - resource: pods
+          matchScopes:
+            - scopeName: PriorityClass
+              operator: In
+              values: [system-node-critical, system-cluster-critical]
+";
+
+#[test]
+#[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
+fn the_pods_are_admitted_where_their_priority_needs_a_quota() {
+    let folder = tempfile::tempdir().unwrap();
+    let admission = folder.path().join("admission.yaml");
+    std::fs::write(&admission, QUOTA_FOR_PRIORITY).unwrap();
+    let flag = format!("--admission-control-config-file={}", admission.display());
+    let cluster = TestCluster::start(&Options {
+        apiserver_flags: vec![flag],
+        ..Options::default()
+    })
+    .unwrap();
+    let kubeconfig = cluster.kubeconfig();
+    let asked = |arguments: &[&str]| {
+        let output = ask(&kubeconfig, arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+    };
+    let file = overlays::install_file("native");
+    asked(&["apply", "--filename", file.to_str().unwrap()]);
+    // The Pod that the Deployment would make, which no controller does here.
+    let objects = overlays::objects(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let template =
+        &overlays::object(&objects, "Deployment", "elector").unwrap()["spec"]["template"];
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "elector-0", "labels": template["metadata"]["labels"]},
+        "spec": template["spec"],
+    });
+    let path = folder.path().join("pod.json");
+    std::fs::write(&path, pod.to_string()).unwrap();
+    let create = |namespace: &str| {
+        let namespace = format!("--namespace={namespace}");
+        ask(
+            &kubeconfig,
+            &["create", &namespace, "--filename", path.to_str().unwrap()],
+        )
+    };
+    let refused = create("default");
+    assert!(!refused.status.success());
+    let why = "insufficient quota to match these scopes: [{PriorityClass In";
+    assert!(said(&refused).contains(why), "{}", said(&refused));
+    // Written by the controller of quotas, in a cluster that has one.
+    let counted = r#"{"status": {"hard": {"pods": "100"}, "used": {"pods": "0"}}}"#;
+    let status = [
+        "patch",
+        "resourcequota",
+        "elector",
+        "--namespace=elector-system",
+    ];
+    let patch = ["--subresource=status", "--type=merge", "--patch", counted];
+    asked(&[&status[..], &patch].concat());
+    eventually("the Pod is admitted", || {
+        create("elector-system").status.success()
+    });
+    let of_pod = ["get", "pod", "elector-0", "--namespace=elector-system"];
+    let priority = ["--output=jsonpath={.spec.priorityClassName}"];
+    let found = ask(&kubeconfig, &[&of_pod[..], &priority].concat());
+    assert_eq!(said(&found), "system-cluster-critical");
 }
 
 #[test]

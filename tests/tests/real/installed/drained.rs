@@ -32,7 +32,8 @@ struct Kubelet<'a> {
 
 pub(super) async fn node_is_drained(outer: Arc<Testbed>) -> Result<()> {
     let site = outer.site();
-    let names = "deployment-controller,replicaset-controller,disruption-controller";
+    // The quota of the electors' priority lets no Pod in before its controller has counted them.
+    let names = "deployment-controller,replicaset-controller,disruption-controller,resourcequota-controller";
     let _controllers = controllers(site, names).await?;
     let installation = Installation::of(site, site.programs().version(), "native")?;
     installation.apply().await?;
