@@ -167,6 +167,15 @@ fn replace_namespaces(value: &mut Value, mode: &str) {
                     *value = json!("ValueOfNamespace");
                 } else if name == "namespace" && mode == "namespaced" && value == SERVED_NAMESPACE {
                     *value = json!("ValueOfServedNamespace");
+                } else if name == "values" {
+                    // The names in a selector of namespaces.
+                    for value in value.as_array_mut().into_iter().flatten() {
+                        if value == NAMESPACE {
+                            *value = json!("ValueOfNamespace");
+                        } else if value == SERVED_NAMESPACE {
+                            *value = json!("ValueOfServedNamespace");
+                        }
+                    }
                 } else {
                     replace_namespaces(value, mode);
                 }
