@@ -45,7 +45,7 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
 /// `replace-builtin`, the Roles of
 /// `manifests/components/builtin-lock` and `manifests/candidate`, and the flow schema there. Each must be accepted without a
 /// warning, and change nothing when it is applied again, as a folder or as the file `install.yaml`; `replace-builtin` may
-/// change the Deployment alone. What would take away what these need is applied without effect (`--dry-run=server`):
+/// change the Deployment, and what it takes to serve kube-system. What would take away what these need is applied without effect (`--dry-run=server`):
 /// `namespaced` and `control-plane`, with its static Pod. `monitoring` is built, since its kinds are those of an operator.
 /// Returns what the first of each said, without `replace-builtin` and what came after it.
 ///
@@ -99,10 +99,24 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
     }
     let replacing = overlays::folder("replace-builtin");
     let said_of_it = accepted(&["-k"], &replacing)?;
-    let mut changes = said_of_it.lines().filter(|line| !is_unchanged(line));
-    let (change, more) = (changes.next(), changes.next());
-    if (change, more) != (Some("deployment.apps/elector configured"), None) {
-        bail!("applying {} says: {said_of_it}", replacing.display());
+    // It serves kube-system: its policies judge that namespace too, and Roles there are new.
+    let is_expected = |line: &str| {
+        let [object, outcome] = [0, 1].map(|part| line.split(' ').nth(part).unwrap_or_default());
+        let kind = object.split_once('/').map_or(object, |(kind, _)| kind);
+        is_unchanged(line)
+            || match kind {
+                "deployment.apps"
+                | "validatingadmissionpolicybinding.admissionregistration.k8s.io" => {
+                    outcome == "configured"
+                }
+                "role.rbac.authorization.k8s.io" | "rolebinding.rbac.authorization.k8s.io" => {
+                    outcome == "created"
+                }
+                _ => false,
+            }
+    };
+    if let Some(line) = said_of_it.lines().find(|line| !is_expected(line)) {
+        bail!("applying {} says: {line}", replacing.display());
     }
     unchanged("-f", &overlays::install_file("replace-builtin"))?;
     for file in [
@@ -222,6 +236,8 @@ fn resource_rights(table: &str) -> BTreeSet<String> {
 mod tests {
     use std::fs;
 
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -261,8 +277,26 @@ secrets                                    []                  [one]            
             let install = fs::read_to_string(overlay.join("install.yaml")).unwrap();
             let objects = overlays::objects(&install).unwrap();
             let of_policies =
-                |object: &&serde_json::Value| object["kind"] == "ValidatingAdmissionPolicyBinding";
-            assert_eq!(objects.iter().filter(of_policies).count(), 5, "{name}");
+                |object: &&Value| object["kind"] == "ValidatingAdmissionPolicyBinding";
+            let bindings: Vec<_> = objects.iter().filter(of_policies).collect();
+            assert_eq!(bindings.len(), 7, "{name}");
+            // The namespaces that are judged are those that its electors serve.
+            let selector = |operator: &str, names: &[&str]| {
+                let key = "kubernetes.io/metadata.name";
+                let expression = json!({"key": key, "operator": operator, "values": names});
+                json!({"namespaceSelector": {"matchExpressions": [expression]}})
+            };
+            for binding in bindings {
+                let of_electors = binding["metadata"]["name"] == "elector-account";
+                let judged = match name.as_str() {
+                    "control-plane" | "replace-builtin" => Value::Null,
+                    "namespaced" => selector("In", &["default", "elector-system"]),
+                    _ if of_electors => Value::Null,
+                    _ => selector("NotIn", &["kube-system"]),
+                };
+                assert_eq!(binding["spec"]["matchResources"], judged, "{name}");
+                assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+            }
             installable.push(name);
         }
         installable.sort();

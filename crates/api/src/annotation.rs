@@ -1,6 +1,9 @@
 //! The names of the annotations that Elector reads and writes. There are no others.
 
 /// On a LeaseCandidate: the version of Elector's protocol that it speaks. [`PROTOCOL_VERSION`] marks it as ours.
+///
+/// On a Lease: the version of the first elector or candidate of ours that wrote it. Each write leaves it there, a release
+/// too, so that the admission policies tell a Lease of ours from a plain one. No rule of the protocol reads it.
 pub const PROTOCOL: &str = "elector.dev/protocol";
 
 /// The value of [`PROTOCOL`] that this version of Elector writes, and the only one that counts as marked.

@@ -79,7 +79,8 @@ impl Lease {
     }
 
     /// This object with another record, for a PUT. uid, resourceVersion and everything unknown stay as they were
-    /// judged; `holderIdentity` is always written, as an empty text for no holder.
+    /// judged; `holderIdentity` is always written, as an empty text for no holder, and so is the annotation
+    /// [`PROTOCOL`](annotation::PROTOCOL), unless one is there.
     #[must_use]
     pub fn with_record(&self, record: &LeaseRecord, carrier: Carrier) -> Self {
         let mut next = self.clone();
@@ -94,6 +95,8 @@ impl Lease {
             spec.lease_transitions = Some(record.term.0);
         }
         let map = next.metadata.annotations.get_or_insert_default();
+        map.entry(annotation::PROTOCOL.to_owned())
+            .or_insert_with(|| annotation::PROTOCOL_VERSION.to_owned());
         // An unchanged one is carried over letter by letter, readable or not (R7).
         if record.token.is_none() || record.token != judged.token {
             put(map, annotation::TOKEN, text(record.token).as_deref());
@@ -119,7 +122,6 @@ impl Lease {
             record.strategy.as_ref(),
             record.preferred_holder.as_ref(),
         );
-        next.metadata.annotations = next.metadata.annotations.filter(|map| !map.is_empty());
         next
     }
 
@@ -215,6 +217,8 @@ fn text(value: Option<impl Display>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use elector_protocol::{Occupancy, Timestamp};
     use serde_json::{Value, json};
 
@@ -232,6 +236,11 @@ mod tests {
             },
             "spec": spec,
         }))
+    }
+
+    fn texts(annotations: &[(&str, &str)]) -> Option<BTreeMap<String, String>> {
+        let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Some(annotations.iter().map(text).collect())
     }
 
     #[test]
@@ -265,7 +274,9 @@ mod tests {
             cleared.term = Term(8);
             let read = read.with_record(&cleared, carrier);
             assert_eq!(read.record().unwrap(), cleared);
-            assert_eq!(read.metadata.annotations, judged.metadata.annotations);
+            // The mark stays, whatever is written.
+            let kept = [("elector.dev/protocol", "1"), ("keep", "me")];
+            assert_eq!(read.metadata.annotations, texts(&kept));
             assert_eq!(read.spec.holder_identity.as_deref(), Some(""));
         }
     }
@@ -293,6 +304,7 @@ mod tests {
             kept.remove("elector.dev/preferred-holder").as_deref(),
             Some("c")
         );
+        assert_eq!(kept.remove("elector.dev/protocol").as_deref(), Some("1"));
         assert_eq!(Some(kept), taken.metadata.annotations);
         let accepted = LeaseRecord {
             token: Some(Token(ResourceVersion(9))),
@@ -311,7 +323,15 @@ mod tests {
             Timestamp::MIN,
         );
         let granted = taken.with_record(&granted, Carrier::Fields);
-        assert_eq!(granted.metadata.annotations, None);
+        let marked = [("elector.dev/protocol", "1")];
+        assert_eq!(granted.metadata.annotations, texts(&marked));
+        // That of a later version is left as it is.
+        let later = leads("a", json!({"elector.dev/protocol": "2"}));
+        let later = later.with_record(&record, Carrier::Fields);
+        assert_eq!(
+            later.metadata.annotations.unwrap()["elector.dev/protocol"],
+            "2"
+        );
     }
 
     #[test]
@@ -356,7 +376,9 @@ mod tests {
             json!({
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
-                "metadata": {"namespace": "ns", "name": "l"},
+                "metadata": {
+                    "namespace": "ns", "name": "l", "annotations": {"elector.dev/protocol": "1"},
+                },
                 "spec": {"holderIdentity": "", "strategy": "a/b"},
             })
         );
@@ -464,9 +486,8 @@ mod tests {
             std::time::Duration::from_secs(5),
             Timestamp::MIN,
         );
-        assert_eq!(
-            annotations(&lease.with_record(&granted, Carrier::Fields)),
-            [].into()
-        );
+        let granted = lease.with_record(&granted, Carrier::Fields);
+        let marked = [("elector.dev/protocol", "1")];
+        assert_eq!(granted.metadata.annotations, texts(&marked));
     }
 }

@@ -54,15 +54,27 @@ impl TestSite {
             },
         });
         create(&pods, object).await?;
-        let bound = json!({
-            "spec": {"audiences": [], "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod}},
-        });
-        let token = self.token(namespace, service_account, bound).await?;
-        let account = self.account(&format!("{namespace}-{pod}"), &token).await?;
+        let token = self.token(self.client(), namespace, service_account, bound_to(pod));
+        let account = self
+            .account(&format!("{namespace}-{pod}"), &token.await?)
+            .await?;
         Ok(TestAccount {
             pod: pod.to_owned(),
             ..account
         })
+    }
+
+    /// A Pod that is there, by a token that another account requests for itself, with rights of its own.
+    pub async fn borrowed_pod(
+        &self,
+        by: &Client,
+        namespace: &str,
+        service_account: &str,
+        pod: &str,
+    ) -> Result<TestAccount> {
+        let token = self.token(by, namespace, service_account, bound_to(pod));
+        let name = format!("{namespace}-{pod}-borrowed");
+        self.account(&name, &token.await?).await
     }
 
     /// A service account with a token that names no Pod.
@@ -73,7 +85,8 @@ impl TestSite {
     ) -> Result<TestAccount> {
         self.make(namespace, service_account).await?;
         let request = json!({"spec": {"audiences": []}});
-        let token = self.token(namespace, service_account, request).await?;
+        let token = self.token(self.client(), namespace, service_account, request);
+        let token = token.await?;
         let name = format!("{namespace}-{service_account}");
         self.account(&name, &token).await
     }
@@ -97,11 +110,12 @@ impl TestSite {
 
     async fn token(
         &self,
+        by: &Client,
         namespace: &str,
         service_account: &str,
         request: serde_json::Value,
     ) -> Result<String> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().clone(), namespace);
+        let accounts: Api<ServiceAccount> = Api::namespaced(by.clone(), namespace);
         let request: TokenRequest = serde_json::from_value(request)?;
         let parameters = PostParams::default();
         let issued = accounts.create_token_request(service_account, &parameters, &request);
@@ -127,6 +141,13 @@ impl TestSite {
             client,
         })
     }
+}
+
+/// The request for a token of that Pod.
+fn bound_to(pod: &str) -> serde_json::Value {
+    json!({
+        "spec": {"audiences": [], "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod}},
+    })
 }
 
 /// The line of a kubeconfig of the test cluster that names its account.

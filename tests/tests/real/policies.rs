@@ -6,10 +6,16 @@ mod attack_list;
 mod attacks;
 mod candidate_changes;
 mod durations;
+mod editors;
 mod elections;
 mod lease_changes;
+mod namespaces;
+mod plain_changes;
+mod renewal_cost;
 mod requests;
+mod strategies;
 mod tables;
+mod trial;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +39,11 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
     let site = Arc::clone(testbed.site());
     site.apply("-k", &manifests("base")).await?;
     if site.mode() != ClusterMode::GateOff {
-        site.apply("-k", &overlay(site.mode())).await?;
+        let overlay = match site.mode() {
+            ClusterMode::Custom => "overlays/crd",
+            _ => "overlays/replace-builtin",
+        };
+        site.apply("-k", &manifests(overlay)).await?;
         return elections::go_on(&testbed).await;
     }
     definition::install(site.client()).await?;
@@ -42,7 +52,7 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
     // The role that the exempt account is bound to is a part of the policies' manifests.
     let accounts = Accounts::create(&site, namespace).await?;
     attacks::succeed(&attacked, &accounts).await?;
-    site.apply("-k", &overlay(site.mode())).await?;
+    site.apply("-k", &manifests("overlays/native")).await?;
     attacks::fail(&attacked, &accounts).await?;
 
     let mut cells = 0;
@@ -53,22 +63,26 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
         cells += tables::play(heading, rows, site.client(), &accounts, &candidates).await?;
         candidates.remove(site.client(), accounts::HOLDER).await?;
         cells += durations::play(&attacked, &accounts, api).await?;
+        cells += strategies::play(&attacked, &accounts, api).await?;
     }
     let leases = Collection::leases(namespace);
     let rows = lease_changes::ROWS;
     let heading = "change of a Lease";
     cells += tables::play(heading, rows, site.client(), &accounts, &leases).await?;
+    let rows = plain_changes::ROWS;
+    let heading = "change of a plain Lease";
+    cells += tables::play(heading, rows, site.client(), &accounts, &leases).await?;
     leases.remove(site.client(), "work").await?;
     cells += durations::play_leases(&attacked, &accounts).await?;
     testbed.journal().note(format!("{cells} cells hold"));
+    editors::can_be_a_pod(&attacked, &accounts).await?;
+    trial::refuses_nothing(&attacked, &accounts).await?;
+    namespaces::are_left_alone(&site, &accounts).await?;
+    site.apply("-k", &manifests("overlays/replace-builtin"))
+        .await?;
+    namespaces::are_served(&site, &accounts).await?;
+    renewal_cost::is_no_right(&attacked, &accounts).await?;
     elections::go_on(&testbed).await
-}
-
-fn overlay(mode: ClusterMode) -> PathBuf {
-    manifests(match mode {
-        ClusterMode::Custom => "overlays/crd",
-        _ => "overlays/native",
-    })
 }
 
 fn manifests(folder: &str) -> PathBuf {

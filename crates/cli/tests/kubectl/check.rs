@@ -212,6 +212,46 @@ fn a_holder_whose_clock_is_ahead_is_named() {
 }
 
 #[test]
+fn a_bound_of_the_namespace_that_cannot_be_read_is_a_warning() {
+    let server = server();
+    for (name, value, fault, fix) in [
+        (
+            "elector.dev/max-lease-duration",
+            "long",
+            "\"long\" must be a duration such as 15s",
+            "; kubectl annotate namespace default --overwrite elector.dev/max-lease-duration=2m",
+        ),
+        (
+            "elector.dev/strategies",
+            "elector.dev/sticky, mine",
+            "\"mine\" is neither OldestEmulationVersion nor",
+            "; kubectl annotate namespace default --overwrite elector.dev/strategies=elector.dev/sticky",
+        ),
+    ] {
+        let say = |value: &str| {
+            server.api.put("namespaces", ("", "default"), |fields| {
+                fields["metadata"]["annotations"] = json!({name: value});
+            });
+            let (lines, _) = found(&server, &["policies"]);
+            lines
+                .into_iter()
+                .find(|line| line.contains("of Namespace default"))
+        };
+        let line = say(value).unwrap();
+        let start = format!(
+            "warning the annotation {name} of Namespace default refuses candidates: {fault}"
+        );
+        assert!(line.starts_with(&start) && line.ends_with(fix), "{line}");
+        let good = if name.ends_with("duration") {
+            "90"
+        } else {
+            "OldestEmulationVersion,a.example/b"
+        };
+        assert_eq!(say(good), None);
+    }
+}
+
+#[test]
 fn an_object_that_cannot_be_read_is_an_error() {
     let server = server();
     server.lease(("default", "web"), &json!({"leaseDurationSeconds": "x"}));

@@ -52,6 +52,20 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
     let lack = "there is no ValidatingAdmissionPolicyBinding elector-candidate-author";
     let report = check(testbed, &[]).await?;
     report.has(["warning", "policies", lack, fix])?;
+    // One that is there by name, and weakened.
+    let weaken = r#"{"spec":{"failurePolicy":"Ignore"}}"#;
+    let weaken = [
+        "patch",
+        "validatingadmissionpolicy",
+        "elector-lease",
+        "--type=merge",
+        "-p",
+        weaken,
+    ];
+    testbed.site().kubectl(&weaken).await?;
+    let lack = "the ValidatingAdmissionPolicy elector-lease is not that of this version, in spec.failurePolicy";
+    let report = check(testbed, &[]).await?;
+    report.has(["warning", "policies", lack, fix])?;
     testbed.site().apply("-k", &policies).await?;
 
     // The report when all is well. The Pod is an object without a kubelet.
@@ -67,7 +81,7 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
             "clocks",
             "the clocks of this machine and of the server agree",
         ),
-        ("policies", "all 5 admission policies are in force"),
+        ("policies", "all 7 admission policies are in force"),
         (
             "rights",
             "you have permission to read leases and candidates",

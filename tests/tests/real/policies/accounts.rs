@@ -139,7 +139,13 @@ pub(super) fn subject(kind: &str, name: &str, namespace: Option<&str>) -> Value 
     }
 }
 
-async fn role(admin: &Client, namespace: &str, name: &str, rules: &[&Value]) -> Result<()> {
+/// Creates a Role of those rules.
+pub(super) async fn role(
+    admin: &Client,
+    namespace: &str,
+    name: &str,
+    rules: &[&Value],
+) -> Result<()> {
     let role = json!({"metadata": {"name": name}, "rules": rules});
     create_access(admin, namespace, "roles", &role).await
 }

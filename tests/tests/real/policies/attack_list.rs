@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::accounts::HOLDER;
 use super::candidate_changes::candidate;
-use super::lease_changes::{TRUE_TOKEN, led, term, unheld};
+use super::lease_changes::{
+    TRUE_TOKEN, finalizer, labelled, lease, led, released_by_client_go, term, unheld,
+};
 use super::requests::ObjectWrite;
 
 /// A write that harms others.
@@ -105,6 +107,20 @@ pub(super) const ATTACKS: &[Attack] = &[
         effect: Some(AttackEffect::Frozen),
     },
     Attack {
+        name: "the strategy of another elector in the highest version, by a candidate for the Lease",
+        by: "another Pod",
+        policies: &["elector-candidate-strategy"],
+        kind: AttackedKind::Candidate,
+        before: || None,
+        write: |_| {
+            post("web-2-0123456789abcdef", |object| {
+                object["spec"]["binaryVersion"] = json!("999.0.0");
+                object["spec"]["strategy"] = json!(STRATEGY);
+            })
+        },
+        effect: Some(AttackEffect::Frozen),
+    },
+    Attack {
         name: "deletion of another candidate",
         by: "editor",
         policies: &["elector-candidate-author"],
@@ -191,6 +207,51 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Lease,
         before: led,
         write: ObjectWrite::delete,
+        effect: None,
+    },
+    Attack {
+        name: "a finalizer on an unheld Lease, by which it is deleted once it is led",
+        by: "editor",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: unheld,
+        write: |before| ObjectWrite::put(before, finalizer),
+        effect: None,
+    },
+    Attack {
+        name: "a Lease with the strategy of another elector, before the first election",
+        by: "editor",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: || None,
+        write: |_| {
+            let mut object = lease(&json!({"holderIdentity": ""}));
+            object["metadata"]["annotations"]["elector.dev/strategy"] = json!(STRATEGY);
+            ObjectWrite::post(object)
+        },
+        effect: None,
+    },
+    Attack {
+        name: "a plain Lease in the place of one that client-go released",
+        by: "editor",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: released_by_client_go,
+        write: |before| {
+            ObjectWrite::put(before, |object| {
+                object["metadata"]["annotations"] = json!({});
+                object["spec"]["holderIdentity"] = json!("squatter");
+            })
+        },
+        effect: None,
+    },
+    Attack {
+        name: "a label by which another program takes a Lease that is led for its own",
+        by: "another Pod",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: led,
+        write: |before| ObjectWrite::put(before, labelled),
         effect: None,
     },
     Attack {

@@ -1,21 +1,17 @@
 //! Attacks of an account on the elections of others, once without the policies and once with them.
 
-use std::time::Duration;
-
 use anyhow::{Result, bail, ensure};
 use elector_api::{CandidateApi, LeaseCandidate};
 use elector_tests::rig::{Testbed, eventually, now};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::accounts::{Accounts, ActingAccount};
 use super::attack_list::{ATTACKS, Attack, AttackEffect, AttackedKind, VICTIM};
 use super::candidate_changes::candidate;
 use super::lease_changes::lease;
-use super::requests::{Collection, ObjectWrite, PolicyAnswer};
+use super::requests::{Collection, IN_FORCE, ObjectWrite, PolicyAnswer};
 use crate::PROMPTLY;
-
-/// For the policies to come into force.
-const IN_FORCE: Duration = Duration::from_secs(30);
 
 /// Without the policies each is accepted, and `elector explain` tells what it has done.
 pub(super) async fn succeed(testbed: &Testbed, accounts: &Accounts) -> Result<()> {
@@ -120,7 +116,11 @@ impl Attack {
             Some(object) => Some(collection.reset(admin, &object).await?),
             None => None,
         };
-        Ok((collection, (self.write)(before)))
+        let write = (self.write)(before);
+        if write.method == Method::POST {
+            collection.remove(admin, write.name()).await?;
+        }
+        Ok((collection, write))
     }
 
     /// Checks the election for the effect of the attack.

@@ -10,6 +10,13 @@ use super::tables::TableRow;
 pub(super) const ROWS: &[TableRow] = &[
     row("creation under the account's own name", |_, me| post(me)),
     row("creation under the name of another Pod", |_, _| post(THIRD)),
+    row(
+        "creation of one more under the account's own name",
+        |_, me| {
+            let pod = me.strip_suffix("-0123456789abcdef").unwrap_or(me);
+            post(&format!("{pod}-fedcba9876543210"))
+        },
+    ),
     row("ping", |o, _| {
         ObjectWrite::put(o, |object| object["spec"]["pingTime"] = json!(LATER))
     }),
@@ -28,6 +35,11 @@ pub(super) const ROWS: &[TableRow] = &[
         })
     }),
     row("strategy", |o, _| {
+        ObjectWrite::put(o, |object| {
+            object["spec"]["strategy"] = json!("elector.dev/sticky");
+        })
+    }),
+    row("strategy of another elector", |o, _| {
         ObjectWrite::put(o, |object| {
             object["spec"]["strategy"] = json!("attacker.example/mine");
         })

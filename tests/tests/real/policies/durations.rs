@@ -1,10 +1,8 @@
 //! The longest lease duration that a candidate may announce and write, and a Namespace's say in it.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
-use elector_tests::rig::{Testbed, eventually};
+use elector_tests::rig::Testbed;
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
@@ -12,7 +10,7 @@ use serde_json::{Value, json};
 use super::accounts::{Accounts, HOLDER};
 use super::candidate_changes::candidate;
 use super::lease_changes::{TRUE_TOKEN, term, unheld};
-use super::requests::{Collection, ObjectWrite};
+use super::requests::{Collection, ObjectWrite, until};
 
 /// The annotation of the Namespace, and announcements that are accepted and refused then. The first of each kind shows
 /// that the API server has seen the annotation.
@@ -31,8 +29,6 @@ const BOUNDS: &[(Option<&str>, &[&str], &[&str])] = &[
     (Some("2h"), &["1h"], &["61m"]),
     (Some("long"), &[], &["15s", "1s"]),
 ];
-
-const IN_FORCE: Duration = Duration::from_secs(20);
 
 /// Plays every bound; how many announcements that are.
 pub(super) async fn play(
@@ -141,21 +137,6 @@ pub(super) async fn play_leases(testbed: &Testbed, accounts: &Accounts) -> Resul
     Ok(acquisitions)
 }
 
-/// Waits until a write is accepted, or is not: policies see Namespaces by a watch.
-async fn until(
-    author: &Client,
-    collection: &Collection,
-    write: &ObjectWrite,
-    accepted: bool,
-) -> Result<()> {
-    let ask = || async {
-        let answer = collection.send(author, write, true).await?;
-        ensure!(answer.is_accepted() == accepted, "{answer:?}");
-        Ok(())
-    };
-    eventually(IN_FORCE, ask).await
-}
-
 fn renew(object: &mut Value) {
     object["spec"]["renewTime"] = json!("2026-01-01T00:00:09.123456Z");
 }
@@ -167,7 +148,17 @@ fn announcing(text: &str) -> ObjectWrite {
 }
 
 async fn annotate(admin: &Client, namespace: &str, longest: Option<&str>) -> Result<()> {
-    let patch = json!({"metadata": {"annotations": {"elector.dev/max-lease-duration": longest}}});
+    annotate_namespace(admin, namespace, "elector.dev/max-lease-duration", longest).await
+}
+
+/// Sets an annotation of a Namespace, or takes it off.
+pub(super) async fn annotate_namespace(
+    admin: &Client,
+    namespace: &str,
+    name: &str,
+    value: Option<&str>,
+) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {name: value}}});
     let request = Request::patch(format!("/api/v1/namespaces/{namespace}"))
         .header("Content-Type", "application/merge-patch+json")
         .body(serde_json::to_vec(&patch)?)?;

@@ -19,10 +19,11 @@ pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
         "--leader-elect",
         "--leader-elect-resource-namespace=elector-system",
     ];
-    flags.push(match site.mode() {
-        ClusterMode::GateOn => "--replace-builtin",
-        _ => "--system-namespaces",
-    });
+    match site.mode() {
+        ClusterMode::GateOn => flags.push("--replace-builtin"),
+        ClusterMode::Custom => {}
+        _ => flags.push("--system-namespaces"),
+    }
     // No Lease of this cluster was ever led.
     flags.push("--absent-lease-grace=0s");
     let mut processes = vec![site.elector("elector-0", flags).await?];

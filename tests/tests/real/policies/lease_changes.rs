@@ -142,11 +142,30 @@ pub(super) const ROWS: &[TableRow] = &[
         ObjectWrite::put(o, finalizer)
     }),
     row("label and annotation", led, |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["metadata"]["labels"] = json!({"team": "web"});
-            object["metadata"]["annotations"]["example.com/note"] = json!("kept");
-        })
+        ObjectWrite::put(o, labelled)
     }),
+    row(
+        "acquisition for itself, with a label and an annotation",
+        unheld,
+        |o, me| {
+            let mut write = term(o, me, 15, Some(TRUE_TOKEN));
+            labelled(&mut write.object);
+            write
+        },
+    ),
+    row("mark of Elector taken off", led, |o, _| {
+        ObjectWrite::put(o, |object| unnote(object, "protocol"))
+    }),
+    row(
+        "mark of Elector put on a plain Lease",
+        plain_of_third,
+        |o, _| ObjectWrite::put(o, |object| note(object, "protocol", "1")),
+    ),
+    row(
+        "acquisition for another, of a Lease that client-go released",
+        released_by_client_go,
+        |o, _| term(o, THIRD, 15, None),
+    ),
     row("freeze", led, |o, _| ObjectWrite::put(o, freeze)),
     row("preference of an operator", led, |o, _| {
         ObjectWrite::put(o, prefer)
@@ -161,7 +180,7 @@ pub(super) const ROWS: &[TableRow] = &[
     ),
     row(
         "operator's word on a Lease without a strategy",
-        plain,
+        plain_of_third,
         |o, _| ObjectWrite::put(o, prefer),
     ),
     row(
@@ -177,6 +196,20 @@ pub(super) const ROWS: &[TableRow] = &[
     row("creation without a holder", none, |_, _| post("")),
     row("creation with itself as the holder", none, |_, me| post(me)),
     row("creation with another holder", none, |_, _| post(THIRD)),
+    row(
+        "creation with the strategy of another elector",
+        none,
+        |_, _| {
+            let mut write = post("");
+            note(&mut write.object, "strategy", "attacker.example/mine");
+            write
+        },
+    ),
+    row("creation with a preferred holder", none, |_, _| {
+        let mut write = post("");
+        note(&mut write.object, "preferred-holder", THIRD);
+        write
+    }),
     row("deletion of a held Lease", led, |o, _| {
         ObjectWrite::delete(o)
     }),
@@ -192,7 +225,7 @@ const ACQUIRED: &str = "2026-01-01T00:00:00.123456Z";
 const RENEWED: &str = "2026-01-01T00:00:03.123456Z";
 const LATER: &str = "2026-01-01T00:00:06.123456Z";
 
-const fn row(
+pub(super) const fn row(
     name: &'static str,
     before: fn() -> Option<Value>,
     write: fn(Option<Value>, &str) -> ObjectWrite,
@@ -204,18 +237,21 @@ const fn row(
     }
 }
 
-/// A Lease of that spec, under the built-in strategy.
+/// A Lease of that spec that electors have written, under the built-in strategy.
 pub(super) fn lease(spec: &Value) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {
-            "name": "work", "annotations": {"elector.dev/strategy": "OldestEmulationVersion"},
+            "name": "work",
+            "annotations": {
+                "elector.dev/protocol": "1", "elector.dev/strategy": "OldestEmulationVersion",
+            },
         },
         "spec": spec,
     })
 }
 
-fn none() -> Option<Value> {
+pub(super) fn none() -> Option<Value> {
     None
 }
 
@@ -249,15 +285,28 @@ fn frozen() -> Option<Value> {
     Some(lease)
 }
 
-/// Held by a process that has nothing to do with electors.
-fn plain() -> Option<Value> {
-    let mut lease = lease(&json!({"holderIdentity": THIRD}));
+/// Led by that holder, and never written by anything of Elector.
+pub(super) fn plain(holder: &str) -> Option<Value> {
+    let mut lease = led()?;
+    lease["metadata"]["annotations"] = json!({});
+    lease["spec"]["holderIdentity"] = json!(holder);
+    Some(lease)
+}
+
+/// The same for a holder that is none of the accounts.
+fn plain_of_third() -> Option<Value> {
+    plain(THIRD)
+}
+
+/// Left by client-go, which writes the whole spec and releases: the strategy is gone with it, and the mark is not.
+pub(super) fn released_by_client_go() -> Option<Value> {
+    let mut lease = unheld()?;
     unnote(&mut lease, "strategy");
     Some(lease)
 }
 
 fn plain_frozen() -> Option<Value> {
-    let mut lease = plain()?;
+    let mut lease = plain(THIRD)?;
     freeze(&mut lease);
     Some(lease)
 }
@@ -268,7 +317,7 @@ fn preferring() -> Option<Value> {
     Some(lease)
 }
 
-fn post(holder: &str) -> ObjectWrite {
+pub(super) fn post(holder: &str) -> ObjectWrite {
     ObjectWrite::post(lease(&json!({"holderIdentity": holder})))
 }
 
@@ -293,14 +342,14 @@ pub(super) fn term(
     })
 }
 
-fn renewal(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+pub(super) fn renewal(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
     ObjectWrite::put(before, |object| {
         object["spec"]["renewTime"] = json!(LATER);
         change(object);
     })
 }
 
-fn release(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+pub(super) fn release(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
     renewal(before, |object| {
         object["spec"]["holderIdentity"] = json!("");
         object["spec"]["leaseDurationSeconds"] = json!(1);
@@ -329,6 +378,12 @@ fn token(object: &mut Value, text: &str) {
     note(object, "token-holder", &holder);
 }
 
+/// Says what other programs may go by.
+pub(super) fn labelled(object: &mut Value) {
+    object["metadata"]["labels"] = json!({"team": "web"});
+    object["metadata"]["annotations"]["example.com/note"] = json!("kept");
+}
+
 /// Says what an operator may: the leader stays.
 fn freeze(object: &mut Value) {
     note(object, "freeze", "2099-01-01T00:00:00Z");
@@ -347,7 +402,7 @@ fn owner(object: &mut Value) {
 }
 
 /// Has a deletion wait for whoever wrote this.
-fn finalizer(object: &mut Value) {
+pub(super) fn finalizer(object: &mut Value) {
     object["metadata"]["finalizers"] = json!(["attacker.example/mine"]);
 }
 
@@ -357,7 +412,7 @@ fn without_token(object: &mut Value) {
     }
 }
 
-fn note(object: &mut Value, name: &str, text: &str) {
+pub(super) fn note(object: &mut Value, name: &str, text: &str) {
     object["metadata"]["annotations"][format!("elector.dev/{name}")] = json!(text);
 }
 

@@ -1,7 +1,10 @@
 //! Writes as JSON, and what a server says of them.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail, ensure};
 use elector_api::CandidateApi;
+use elector_tests::rig::eventually;
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
@@ -27,6 +30,9 @@ pub(super) enum PolicyAnswer {
     /// A policy refuses it, in these words.
     Refused(String),
 }
+
+/// The time until a change of a policy, of a binding, of a Namespace or of a right is in force.
+pub(super) const IN_FORCE: Duration = Duration::from_secs(30);
 
 // === impl ObjectWrite ===
 
@@ -99,9 +105,14 @@ impl Collection {
         Ok(admin.request(request).await?)
     }
 
-    /// Deletes an object, if it is there.
+    /// Deletes an object, if it is there, whatever finalizer an attack has left on it.
     pub(super) async fn remove(&self, admin: &Client, name: &str) -> Result<()> {
-        let request = Request::delete(format!("{}/{name}", self.path)).body(Vec::new())?;
+        let path = format!("{}/{name}", self.path);
+        let request = Request::patch(&path)
+            .header("Content-Type", "application/merge-patch+json")
+            .body(br#"{"metadata":{"finalizers":null}}"#.to_vec())?;
+        drop(admin.request::<Value>(request).await);
+        let request = Request::delete(path).body(Vec::new())?;
         match admin.request::<Value>(request).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             done => Ok(done.map(drop)?),
@@ -155,6 +166,21 @@ impl Collection {
             Err(error) => bail!(error),
         }
     }
+}
+
+/// Waits until a write is accepted, or is not: policies see Namespaces, and their bindings, by a watch.
+pub(super) async fn until(
+    by: &Client,
+    collection: &Collection,
+    write: &ObjectWrite,
+    accepted: bool,
+) -> Result<()> {
+    let ask = || async {
+        let answer = collection.send(by, write, true).await?;
+        ensure!(answer.is_accepted() == accepted, "{answer:?}");
+        Ok(())
+    };
+    eventually(IN_FORCE, ask).await
 }
 
 // === impl PolicyAnswer ===

@@ -1,0 +1,42 @@
+//! Changes of a Lease that Elector never wrote, with a holder that has nothing to do with it.
+
+use serde_json::Value;
+
+use super::accounts::{HOLDER, PREFERRED};
+use super::lease_changes::{labelled, none, note, plain, release, renewal, row, term};
+use super::requests::ObjectWrite;
+use super::tables::TableRow;
+
+/// Every row.
+pub(super) const ROWS: &[TableRow] = &[
+    row("grant", led, |o, _| {
+        let mut write = term(o, PREFERRED, 5, None);
+        note(&mut write.object, "protocol", "1");
+        write
+    }),
+    row(
+        "change of the holder without a mark of Elector",
+        led,
+        |o, _| term(o, PREFERRED, 5, None),
+    ),
+    row("preference", led, |o, _| {
+        ObjectWrite::put(o, |object| {
+            note(object, "protocol", "1");
+            note(object, "strategy", "OldestEmulationVersion");
+            note(object, "preferred-holder", PREFERRED);
+        })
+    }),
+    row("renewal", led, |o, _| renewal(o, |_| {})),
+    row("release", led, |o, _| release(o, |_| {})),
+    row("label and annotation", led, |o, _| {
+        ObjectWrite::put(o, labelled)
+    }),
+    row("creation with a holder", none, |_, _| {
+        ObjectWrite::post(led().unwrap_or_default())
+    }),
+    row("deletion", led, |o, _| ObjectWrite::delete(o)),
+];
+
+fn led() -> Option<Value> {
+    plain(HOLDER)
+}
