@@ -46,6 +46,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl TestServer {
     pub(crate) fn start(config: Config) -> Self {
         let api = ApiServer::new(config);
+        // Without its Namespace nothing in it can be patched.
+        api.put("namespaces", ("", "shop"), |fields| {
+            let metadata = fields["metadata"].as_object_mut();
+            metadata.unwrap().remove("namespace");
+        });
         let recorded = Arc::default();
         let address = listen(&api, &recorded);
         let context = |name: &str, namespace: &str| {
