@@ -39,7 +39,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_now)]
     now: Option<Timestamp>,
 
-    /// Print a table, or a JSON array whose form is stable
+    /// Print a table, or a list whose form is stable
     #[arg(short = 'o', long, value_enum, default_value_t = ListFormat::Table)]
     output: ListFormat,
 
@@ -93,10 +93,10 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     if let Some(lease) = args.lease.filter(|_| rows.is_empty()) {
         bail!("find lease {}", in_place(&lease, namespace.as_deref()));
     }
-    match args.output {
-        ListFormat::Json => output::print_json(&rows).context("print the report")?,
-        ListFormat::Table => report::print_table(&rows)?,
+    if rows.is_empty() && args.output == ListFormat::Table {
+        eprintln!("No lease is named by a candidate.");
     }
+    output::print_list(args.output, &rows, || report::table(&rows)).context("print the report")?;
     if objects.faults.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -2,10 +2,15 @@
 
 mod annotate;
 mod annotation_patch;
+mod bundle;
 mod check;
 mod completion;
+mod drain;
 mod history;
+mod pages;
+mod pods;
 mod status;
+mod words;
 
 use std::process::ExitCode;
 
@@ -31,10 +36,12 @@ struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
+    Bundle(Box<bundle::BundleArgs>),
     Check(Box<check::CheckArgs>),
     #[command(name = completion::NAME, hide = true)]
     Complete(completion::CompleteArgs),
     Completion(completion::CompletionArgs),
+    Drain(Box<drain::DrainArgs>),
     Explain(Box<ExplainArgs>),
     Freeze(Box<annotate::FreezeArgs>),
     History(Box<history::HistoryArgs>),
@@ -43,17 +50,20 @@ enum PluginCommand {
     Status(Box<status::StatusArgs>),
     Timeline(Box<history::TimelineArgs>),
     Unfreeze(Box<annotate::UnfreezeArgs>),
+    Words(Box<words::WordsArgs>),
 }
 
 /// Runs the plugin.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match PluginArgs::parse().command {
+        PluginCommand::Bundle(args) => block_on(bundle::run(*args)),
         PluginCommand::Check(args) => block_on(check::run(*args)),
         PluginCommand::Complete(args) => {
             let command = PluginArgs::command();
             block_on(completion::complete(command, args))
         }
         PluginCommand::Completion(_) => completion::print_script(),
+        PluginCommand::Drain(args) => block_on(drain::run(*args)),
         PluginCommand::Explain(args) => explain::run(*args),
         PluginCommand::Freeze(args) => block_on(annotate::freeze(*args)),
         PluginCommand::History(args) => block_on(history::history(*args)),
@@ -62,5 +72,6 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         PluginCommand::StandDown(args) => block_on(annotate::stand_down(*args)),
         PluginCommand::Unfreeze(args) => block_on(annotate::unfreeze(*args)),
         PluginCommand::Status(args) => block_on(status::run(*args)),
+        PluginCommand::Words(args) => block_on(words::run(*args)),
     }
 }

@@ -1,60 +1,42 @@
-//! The binaries `elector` and `kubectl-elector`: wiring and words only.
+//! The binaries `elector` and `kubectl-elector`: wiring and words only. The plugin alone is for systems other than Unix too.
 
 mod block_on;
-mod candidate;
-mod dev;
-mod endpoints;
+#[cfg(unix)]
+mod elector_command;
 mod explain;
-mod fence_policy;
 mod input;
 mod kubectl;
 mod namespace;
 mod output;
-mod run;
-mod verify;
 mod yaml;
+
+#[cfg(unix)]
+mod candidate;
+#[cfg(unix)]
+mod dev;
+#[cfg(unix)]
+mod endpoints;
+#[cfg(unix)]
+mod fence_policy;
+#[cfg(unix)]
+mod run;
+#[cfg(unix)]
+mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-/// Coordinated leader election for Kubernetes
-#[derive(Debug, Parser)]
-#[command(name = "elector", version, max_term_width = 120)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Candidate(Box<candidate::CandidateCommandArgs>),
-    Dev(Box<dev::DevArgs>),
-    Explain(Box<explain::ExplainArgs>),
-    FencePolicy(Box<fence_policy::FencePolicyArgs>),
-    Run(Box<run::RunArgs>),
-    Verify(Box<verify::VerifyArgs>),
-    #[command(name = candidate::pid1::NAME, hide = true)]
-    Init(candidate::pid1::Pid1Args),
-    #[command(name = candidate::exec_child::NAME, hide = true)]
-    ExecChild(candidate::exec_child::ExecChildArgs),
-    #[command(name = candidate::supervisor::NAME, hide = true)]
-    Supervise(candidate::supervisor::SupervisorArgs),
-}
-
 /// Runs the binary `elector`.
+#[cfg(unix)]
 pub fn elector() -> ExitCode {
-    exit_code(match Cli::parse().command {
-        Command::Candidate(args) => candidate::run(*args),
-        Command::Dev(args) => dev::run(*args),
-        Command::Explain(args) => explain::run(*args),
-        Command::FencePolicy(args) => fence_policy::run(&args),
-        Command::Run(args) => run::run(*args),
-        Command::Verify(args) => verify::run(&args),
-        Command::Init(args) => candidate::pid1::run(&args),
-        Command::Supervise(args) => candidate::supervisor::run(&args),
-        Command::ExecChild(args) => Ok(candidate::exec_child::run(&args)),
-    })
+    exit_code(elector_command::run())
+}
+
+/// Runs the binary `elector`, which is for Unix: it ends processes by signals.
+#[cfg(not(unix))]
+pub fn elector() -> ExitCode {
+    exit_code(Err(anyhow::anyhow!(
+        "run elector: it is for Unix; kubectl-elector is for this system"
+    )))
 }
 
 /// Runs the binary `kubectl-elector`, a plugin of kubectl.

@@ -9,11 +9,14 @@ use clap::ValueEnum;
 use elector_runtime::{printable, printable_json};
 use serde::Serialize;
 
+use crate::yaml::to_yaml;
+
 /// The form of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
     Table,
     Json,
+    Yaml,
 }
 
 /// Says on standard error what is wrong, in one line.
@@ -76,6 +79,20 @@ pub(crate) fn coloured(
 pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(value)? + "\n";
     print(&printable_json(&text))
+}
+
+/// Prints a list in the form that is asked for. A closed pipe is no error.
+pub(crate) fn print_list(
+    format: ListFormat,
+    list: &impl Serialize,
+    table: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    match format {
+        ListFormat::Table => print(&table())?,
+        ListFormat::Json => print_json(list)?,
+        ListFormat::Yaml => print(&to_yaml(&serde_json::to_value(list)?)?)?,
+    }
+    Ok(())
 }
 
 /// Left-aligned columns with so many blanks between them and none at the end of a line, each row one printable line.

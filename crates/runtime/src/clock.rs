@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use elector_protocol::{Instant, Moment, Timestamp};
 use futures::future::BoxFuture;
+#[cfg(unix)]
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 pub use self::shared::SharedInstant;
@@ -216,10 +217,34 @@ async fn nap_until(clock: &(impl Clock + ?Sized), deadline: Instant) {
 }
 
 /// A reading since the clock's own epoch, zero before it.
+#[cfg(unix)]
 fn read(clock: ClockId) -> Duration {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
     let nanos = u32::try_from(tv_nsec).unwrap_or(0);
     u64::try_from(tv_sec).map_or(Duration::ZERO, |seconds| Duration::new(seconds, nanos))
+}
+
+/// The clocks of a system that is no Unix, on which nothing leads: the plugin of kubectl asks for the time of day.
+#[cfg(not(unix))]
+#[derive(Clone, Copy, Debug)]
+enum ClockId {
+    Monotonic,
+    Realtime,
+}
+
+#[cfg(not(unix))]
+fn read(clock: ClockId) -> Duration {
+    use std::sync::LazyLock;
+    use std::time::{Instant, SystemTime};
+
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    match clock {
+        ClockId::Monotonic => START.elapsed(),
+        ClockId::Realtime => {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            since.unwrap_or_default()
+        }
+    }
 }
 
 fn distance(left: Duration, right: Duration) -> i128 {

@@ -44,6 +44,23 @@ impl Cluster {
         self.call(target, self.request_timeout(), answer).await
     }
 
+    /// The text at a path, such as the log of a Pod.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer within the request timeout, or one that is no text.
+    pub async fn request_text(&self, target: Target, path: &str) -> Result<String, RequestError> {
+        let request = Request::builder()
+            .method(method(target.verb))
+            .uri(path)
+            .body(Vec::new());
+        let answer = async {
+            let request = request.map_err(kube::Error::HttpError)?;
+            self.client().request_text(request).await
+        };
+        self.call(target, self.request_timeout(), answer).await
+    }
+
     /// The time on the server's clock as it answers, in whole seconds; `None` where it does not say.
     ///
     /// # Errors
@@ -142,6 +159,16 @@ mod tests {
             silent.unwrap_err().cause,
             Cause::TimedOut(cluster.request_timeout())
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_is_read_as_it_is() {
+        let script = Script::new([Reply::Text(200, "a\nb"), failure(404, "NotFound", "no")]);
+        let cluster = script.cluster();
+        let read = cluster.request_text(target(Verb::Get), "/log").await;
+        assert_eq!(read.unwrap(), "a\nb");
+        let missing = cluster.request_text(target(Verb::Get), "/log").await;
+        assert_eq!(missing.unwrap_err().code(), Some(404));
     }
 
     #[test]

@@ -74,6 +74,7 @@ mod request;
 mod request_slot;
 mod secrets;
 mod seed;
+#[cfg(unix)]
 mod signals;
 mod terminal;
 #[cfg(test)]
@@ -109,6 +110,7 @@ pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};
 pub use request_slot::RequestSlot;
 pub use seed::random_seed;
+#[cfg(unix)]
 pub use signals::{Signal, shutdown_signal};
 pub use terminal::{printable, printable_json};
 pub use watch::{Scope, Watch, WatchEvent, WatchOptions, watch_candidates, watch_leases};

@@ -2,7 +2,7 @@
 //! and deleted, and upgraded from an earlier version and taken back to it; one through the drain of a node.
 
 mod candidates;
-mod drained;
+pub(crate) mod drained;
 mod installation;
 mod pod_template;
 mod steps;

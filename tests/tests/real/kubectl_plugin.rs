@@ -1,6 +1,7 @@
 //! `kubectl elector`, as an operator uses it: kubectl finds the plugin in $PATH.
 
 mod check;
+mod drain;
 mod status;
 mod words;
 
@@ -14,5 +15,6 @@ pub(crate) fn add(suite: &mut Suite) {
     let obeyed = words::obeyed;
     shared.add("kubectl_elector_says_what_an_operator_wants", 15, obeyed);
     let mut own = suite.own(OURS, GATE_OFF);
-    own.add("kubectl_elector_checks_a_cluster", 40, check::faults);
+    own.add("kubectl_elector_checks_a_cluster", 60, check::faults);
+    own.add("kubectl_elector_drains_a_node", 60, drain::drained);
 }

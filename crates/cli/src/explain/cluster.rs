@@ -23,6 +23,13 @@ macro_rules! listed {
     };
 }
 
+/// All leases and candidates, as they stand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListedObjects {
+    pub(crate) leases: Vec<Lease>,
+    pub(crate) candidates: Vec<LeaseCandidate>,
+}
+
 /// Reads all leases and candidates, of one namespace or of all but `kube-node-lease`, and what electors reported in Events.
 /// Events that cannot be read are one line on standard error, and the leases are explained without them.
 pub(crate) async fn read(
@@ -30,23 +37,27 @@ pub(crate) async fn read(
     namespace: Option<&str>,
     choice: LeaseChoice,
 ) -> anyhow::Result<InputObjects> {
+    let listed = list(cluster, namespace).await?;
+    let hold_backs = hold_backs(cluster, namespace).await;
+    Ok(listed.collect(choice, hold_backs))
+}
+
+/// Lists all leases and candidates, of one namespace or of all but `kube-node-lease`.
+pub(crate) async fn list(
+    cluster: &Cluster,
+    namespace: Option<&str>,
+) -> anyhow::Result<ListedObjects> {
     let api = cluster.candidate_api().await?;
     let scope = Scope::of_namespaces(namespace);
     // The first list of a watch is all that is needed, and has the watch's field selector.
     let options = WatchOptions::elector(0);
-    let mut collector = Collector::new(choice);
     let mut candidates: Watch<LeaseCandidate> = watch_candidates(cluster, api, &scope, &options);
-    for candidate in listed!(candidates) {
-        collector.candidate(&candidate);
-    }
+    let candidates = listed!(candidates);
     let mut leases: Watch<Lease> = watch_leases(cluster, &scope, &options);
-    for lease in listed!(leases) {
-        collector.lease(lease);
-    }
-    for event in hold_backs(cluster, namespace).await {
-        collector.hold_back(event);
-    }
-    Ok(collector.finish())
+    Ok(ListedObjects {
+        leases: listed!(leases),
+        candidates,
+    })
 }
 
 /// The hold-backs in Events of electors; one line on standard error where these cannot be read.
@@ -59,5 +70,28 @@ pub(crate) async fn hold_backs(cluster: &Cluster, namespace: Option<&str>) -> Ve
             ));
             Vec::new()
         }
+    }
+}
+
+// === impl ListedObjects ===
+
+impl ListedObjects {
+    /// The elections that they make up.
+    pub(crate) fn collect(
+        self,
+        choice: LeaseChoice,
+        hold_backs: Vec<HoldBackEvent>,
+    ) -> InputObjects {
+        let mut collector = Collector::new(choice);
+        for candidate in &self.candidates {
+            collector.candidate(candidate);
+        }
+        for lease in self.leases {
+            collector.lease(lease);
+        }
+        for event in hold_backs {
+            collector.hold_back(event);
+        }
+        collector.finish()
     }
 }

@@ -1,6 +1,5 @@
 //! The report: a table for people, JSON for programs.
 
-use anyhow::Context as _;
 use elector_api::Rfc3339;
 use elector_protocol::elector::{
     Action, Explanation, RankedCandidate, Reason, Settings, WakeAfter,
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 use super::input::InputObjects;
 use super::operator::OperatorRow;
-use crate::output::{columns, print};
+use crate::output::columns;
 
 /// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
 #[derive(Debug, Serialize)]
@@ -93,11 +92,10 @@ pub(crate) fn rows(objects: &InputObjects, now: Timestamp, settings: &Settings) 
     rows.collect()
 }
 
-/// Prints a kubectl-like table, a line for each lease and an indented one for each candidate.
-pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
+/// A kubectl-like table, a line for each lease and an indented one for each candidate.
+pub(crate) fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
-        eprintln!("No lease is named by a candidate.");
-        return Ok(());
+        return String::new();
     }
     let mut lines = vec![
         [
@@ -151,7 +149,7 @@ pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
     }
     let mut text = columns(&lines, 3).join("\n");
     text.push('\n');
-    print(&text).context("print the report")
+    text
 }
 
 // === impl Row ===

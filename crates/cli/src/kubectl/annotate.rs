@@ -95,6 +95,10 @@ struct AnnotationChange {
     already: &'static str,
 }
 
+/// The LeaseCandidates of a cluster, as objects that have annotations.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CandidateKind(CandidateApi);
+
 /// Runs `stand-down`.
 pub(super) async fn stand_down(args: StandDownArgs) -> anyhow::Result<ExitCode> {
     let cluster = connect(&args.at.client).await?;
@@ -213,16 +217,39 @@ impl AnnotationChange {
     }
 }
 
+// === impl CandidateKind ===
+
+impl CandidateKind {
+    /// Those of the API that the cluster serves.
+    pub(super) async fn of(cluster: &Cluster) -> anyhow::Result<Self> {
+        Ok(Self(cluster.candidate_api().await?))
+    }
+
+    /// The one of that name.
+    pub(super) fn named(self, namespace: &str, name: &str) -> anyhow::Result<AnnotatedObject> {
+        let resource = match self.0 {
+            CandidateApi::Elector => "leasecandidates.elector.dev",
+            _ => "leasecandidates.coordination.k8s.io",
+        };
+        AnnotatedObject::new(self.0.api_version(), resource, namespace, name)
+    }
+}
+
 fn lease_object(
     cluster: &Cluster,
     args: &OverrideArgs,
     lease: &str,
 ) -> anyhow::Result<AnnotatedObject> {
+    lease_at(args.namespace(cluster), lease)
+}
+
+/// The Lease of that name.
+pub(super) fn lease_at(namespace: &str, name: &str) -> anyhow::Result<AnnotatedObject> {
     AnnotatedObject::new(
         Lease::API_VERSION,
         "leases.coordination.k8s.io",
-        args.namespace(cluster),
-        lease,
+        namespace,
+        name,
     )
 }
 
@@ -232,16 +259,13 @@ async fn candidate_object(
     args: &OverrideArgs,
     name: &str,
 ) -> anyhow::Result<AnnotatedObject> {
-    let api = cluster.candidate_api().await?;
-    let resource = match api {
-        CandidateApi::Elector => "leasecandidates.elector.dev",
-        _ => "leasecandidates.coordination.k8s.io",
-    };
-    AnnotatedObject::new(api.api_version(), resource, args.namespace(cluster), name)
+    CandidateKind::of(cluster)
+        .await?
+        .named(args.namespace(cluster), name)
 }
 
 /// The end of a time that begins now by the server's clock, or by that of this machine where the server does not tell.
-async fn until(cluster: &Cluster, lasts: Duration) -> anyhow::Result<Timestamp> {
+pub(super) async fn until(cluster: &Cluster, lasts: Duration) -> anyhow::Result<Timestamp> {
     let now = cluster.server_time().await?.unwrap_or_else(present);
     let micros = i64::try_from(lasts.as_micros()).unwrap_or(i64::MAX);
     let until = now.as_micros().saturating_add(micros);
@@ -249,7 +273,7 @@ async fn until(cluster: &Cluster, lasts: Duration) -> anyhow::Result<Timestamp> 
 }
 
 /// A duration of a second at least, and of no more than electors heed.
-fn lasting(text: &str) -> Result<Duration, String> {
+pub(super) fn lasting(text: &str) -> Result<Duration, String> {
     let lasts = parse_duration(text).map_err(|error| error.to_string())?;
     if lasts < Duration::from_secs(1) {
         return Err("must be at least 1s".to_owned());

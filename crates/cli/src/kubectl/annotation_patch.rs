@@ -82,13 +82,24 @@ impl AnnotatedObject {
 
     /// The object as it is.
     pub(super) async fn read<T: DeserializeOwned>(&self, cluster: &Cluster) -> anyhow::Result<T> {
-        let read = cluster
-            .request(self.target(Verb::Get), &self.path(""), None)
-            .await;
-        read.map_err(|error| match error.code() {
-            Some(404) => anyhow!("find {} in namespace {}", self.shown(), self.key.namespace),
-            _ => error.into(),
-        })
+        self.find(cluster).await?.ok_or_else(|| self.is_missing())
+    }
+
+    /// The object as it is, `None` where there is none.
+    pub(super) async fn find<T: DeserializeOwned>(
+        &self,
+        cluster: &Cluster,
+    ) -> anyhow::Result<Option<T>> {
+        let target = self.target(Verb::Get);
+        match cluster.request(target, &self.path(""), None).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn is_missing(&self) -> anyhow::Error {
+        anyhow!("find {} in namespace {}", self.shown(), self.key.namespace)
     }
 
     /// Gives an annotation this value, `None` to remove it, in the very revision that was read. Whether anything was
@@ -100,23 +111,38 @@ impl AnnotatedObject {
         value: Option<&str>,
         dry_run: DryRun,
     ) -> anyhow::Result<bool> {
+        let changed = self.change(cluster, name, value, dry_run).await?;
+        changed.ok_or_else(|| self.is_missing())
+    }
+
+    /// The same, `None` where there is no such object.
+    pub(super) async fn change(
+        &self,
+        cluster: &Cluster,
+        name: &str,
+        value: Option<&str>,
+        dry_run: DryRun,
+    ) -> anyhow::Result<Option<bool>> {
         let query = match dry_run {
             DryRun::None => "?fieldManager=kubectl-elector",
             DryRun::Server => "?fieldManager=kubectl-elector&dryRun=All",
         };
         let mut attempts = 0;
         loop {
-            let object: Value = self.read(cluster).await?;
+            let Some(object) = self.find::<Value>(cluster).await? else {
+                return Ok(None);
+            };
             let metadata = &object["metadata"];
             if metadata["annotations"][name].as_str() == value {
-                return Ok(false);
+                return Ok(Some(false));
             }
             let patch = patch(metadata, name, value);
             let (target, path) = (self.target(Verb::Patch), self.path(query));
             attempts += 1;
             match cluster.request::<Value>(target, &path, Some(&patch)).await {
-                Ok(_) => return Ok(true),
+                Ok(_) => return Ok(Some(true)),
                 Err(error) if error.code() == Some(409) && attempts < ATTEMPTS => {}
+                Err(error) if error.code() == Some(404) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -142,6 +142,9 @@ impl<'c> Before<'c> {
             text.lines().next().unwrap_or_default().to_owned()
         };
         if let Some(flag) = self.flag {
+            if flag.get_id() == "lease" {
+                return WordChoices::Leases;
+            }
             let values = flag.get_possible_values().into_iter();
             return WordChoices::Words(
                 values

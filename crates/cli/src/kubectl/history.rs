@@ -27,7 +27,7 @@ pub(super) struct HistoryArgs {
     #[command(flatten)]
     source: PastArgs,
 
-    /// Print a table, or a JSON array whose form is stable
+    /// Print a table, or a list whose form is stable
     #[arg(short = 'o', long, value_enum, default_value_t = ListFormat::Table)]
     output: ListFormat,
 }
@@ -75,11 +75,8 @@ enum TimelineFormat {
 /// Runs `history`.
 pub(super) async fn history(args: HistoryArgs) -> anyhow::Result<ExitCode> {
     let past = args.source.read().await?;
-    match args.output {
-        ListFormat::Json => output::print_json(&past.lines),
-        ListFormat::Table => output::print(&table(&past, present())),
-    }
-    .context("print the history")?;
+    output::print_list(args.output, &past.lines, || table(&past, present()))
+        .context("print the history")?;
     if args.output == ListFormat::Table {
         eprintln!("{}", past.reach(present()));
     }

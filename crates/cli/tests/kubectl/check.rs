@@ -72,7 +72,7 @@ fn an_api_that_is_not_served_is_an_error_and_the_rest_is_checked_all_the_same() 
     );
     for fix in [
         "--runtime-config=coordination.k8s.io/v1beta1=true",
-        "kubectl apply -f manifests/components/crd/",
+        "; apply the overlay crd, or the chart with mode=crd (docs/clusters.md)",
     ] {
         assert!(lines[0].contains(fix), "{lines:?}");
     }
@@ -109,7 +109,8 @@ fn electors_that_do_not_act_are_an_error() {
     }
     assert!(server.api.remove("leases", LOCK));
     let start = "warning there is no lock elector-system/elector: ";
-    let fix = "kubectl apply -k manifests/overlays/native";
+    let fix =
+        "; apply the overlay native, or the chart with mode=native, or say where the electors are";
     expect(&server, "electors", start, fix, 0);
     // Electors may be elsewhere.
     server.lease(("other", "lock"), &json!({}));
@@ -127,7 +128,8 @@ fn electors_that_do_not_act_are_an_error() {
         .iter()
         .find(|line| line["check"] == "electors");
     let result = "a has been acting for 3h, in term 3";
-    let expected = json!({"level": "ok", "check": "electors", "result": result, "fix": null});
+    let expected =
+        json!({"level": "ok", "check": "electors", "result": result, "fix": null, "link": null});
     assert_eq!(lock, Some(&expected));
 }
 
@@ -138,7 +140,7 @@ fn a_built_in_controller_that_lives_is_a_warning_and_one_that_does_not_is_none()
         (
             json!({"holderIdentity": "kube-apiserver_1"}),
             "warning the built-in controller is alive, in kube-apiserver_1, ",
-            "; to have them elected by Elector: kubectl apply -k manifests/overlays/replace-builtin",
+            "; to have them elected by Elector, apply the overlay replace-builtin",
             0,
         ),
         (
@@ -193,7 +195,7 @@ fn a_lease_that_is_stuck_is_an_error_and_one_that_is_being_elected_a_warning() {
     assert_eq!((lines.len(), code), (21, Some(1)));
     assert_eq!(
         lines[20],
-        "error 11 more leases have no leader; kubectl elector status -A"
+        "error 11 more leases have no leader; kubectl elector status -A (docs/operate.md#no-leader-now)"
     );
 }
 

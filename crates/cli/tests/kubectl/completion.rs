@@ -36,6 +36,7 @@ fn commands_flags_values_and_names_are_offered() {
     );
     assert_eq!(offered(&server, &["status", ""]), ["till", "web"]);
     assert_eq!(offered(&server, &["explain", "w"]), ["web"]);
+    assert_eq!(offered(&server, &["check", "--lease", "w"]), ["web"]);
     assert_eq!(
         offered(&server, &["status", "web", ""]),
         [""; 0],

@@ -25,7 +25,7 @@ const SYSTEM: &str = "elector-system";
 const SOON: Duration = Duration::from_secs(60);
 
 /// A node and its kubelet, as far as they are needed.
-struct Kubelet<'a> {
+pub(crate) struct Kubelet<'a> {
     site: &'a TestSite,
     node: &'static str,
 }
@@ -134,12 +134,12 @@ async fn elector_pods(site: &TestSite) -> Result<[String; 2]> {
 // === impl Kubelet ===
 
 impl<'a> Kubelet<'a> {
-    fn of(site: &'a TestSite, node: &'static str) -> Self {
+    pub(crate) fn of(site: &'a TestSite, node: &'static str) -> Self {
         Self { site, node }
     }
 
     /// Makes its node known.
-    async fn join(&self) -> Result<()> {
+    pub(crate) async fn join(&self) -> Result<()> {
         let nodes: Api<Node> = Api::all(self.site.client().clone());
         let node = serde_json::from_value(json!({"metadata": {"name": self.node}}))?;
         let made = nodes.create(&PostParams::default(), &node).await;
@@ -147,7 +147,7 @@ impl<'a> Kubelet<'a> {
     }
 
     /// Has a Pod run here, as a scheduler does.
-    async fn bind(&self, namespace: &str, pod: &str) -> Result<()> {
+    pub(crate) async fn bind(&self, namespace: &str, pod: &str) -> Result<()> {
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
             "target": {"apiVersion": "v1", "kind": "Node", "name": self.node},

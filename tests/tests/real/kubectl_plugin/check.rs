@@ -26,15 +26,179 @@ pub(super) async fn faults(testbed: Arc<Testbed>) -> Result<()> {
     let candidate = testbed.candidate("first").version("1.1.0").start()?;
     // A new elector waits for the longest lease duration before it grants a lease that it never saw (R6).
     candidate.leads(LEASE_DURATION + PROMPTLY).await?;
+    before_installation(&testbed).await?;
     missing_policies(&testbed).await?;
     missing_rights(&testbed).await?;
+    candidates_rights(&testbed).await?;
+    written_words(&testbed).await?;
+    bundled(&testbed).await?;
     builtin_controller(&testbed).await?;
     other_account(&testbed).await?;
     dead_elector(&testbed, &mut elector).await?;
     site.restart(false).await?;
-    let fix = "kubectl apply -f manifests/components/crd/leasecandidates.yaml";
+    let fix = "apply the overlay crd";
     let line = ["error", "api", "no LeaseCandidates can be used", fix];
     check(&testbed, &[]).await?.has(line)
+}
+
+/// The server judges a Pod like the elector's, and has what an overlay needs.
+async fn before_installation(testbed: &Testbed) -> Result<()> {
+    // A quota of the namespace is what a cluster that limits the class asks with; here it leaves no room.
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "critical", "namespace": "elector-system"},
+        "spec": {
+            "hard": {"pods": "0"},
+            "scopeSelector": {"matchExpressions": [
+                {"scopeName": "PriorityClass", "operator": "In", "values": ["system-cluster-critical"]},
+            ]},
+        },
+    });
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "default", "namespace": "elector-system"},
+    });
+    apply(testbed, &account).await?;
+    let report = check(testbed, &["--pre"]).await?;
+    for (check, result) in [
+        ("policies", "the server has validating admission policies"),
+        (
+            "availability",
+            "the server has the priority level leader-election",
+        ),
+        (
+            "installer",
+            "you have permission to create what an overlay has",
+        ),
+        (
+            "pods",
+            "a Pod of the priority class system-cluster-critical",
+        ),
+    ] {
+        report.has(["ok", check, result, ""])?;
+    }
+    apply(testbed, &quota).await?;
+    // A controller counts it, of which there is none here.
+    let counted = json!({"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}).to_string();
+    let patch = [
+        "patch",
+        "resourcequota",
+        "critical",
+        "-n",
+        "elector-system",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        &counted,
+    ];
+    testbed.site().kubectl(&patch).await?;
+    let refused = [
+        "error",
+        "pods",
+        "a Pod like the elector's is not admitted in elector-system",
+        "raise the ResourceQuota",
+    ];
+    let ask = || async { check(testbed, &["--pre"]).await?.has(refused) };
+    eventually(PROMPTLY, ask).await?;
+    let delete = [
+        "delete",
+        "resourcequota",
+        "critical",
+        "-n",
+        "elector-system",
+    ];
+    testbed.site().kubectl(&delete).await.map(drop)
+}
+
+/// A candidate is of a Pod, whose account lacks every right; and who may write the Lease.
+async fn candidates_rights(testbed: &Testbed) -> Result<()> {
+    let (site, namespace) = (testbed.site(), testbed.namespace());
+    site.pod_account(namespace, "poor", "poor-0").await?;
+    let candidate = json!({
+        "apiVersion": site.candidate_api().api_version(), "kind": "LeaseCandidate",
+        "metadata": {"name": "poor-0", "namespace": namespace},
+        "spec": {
+            "leaseName": "poor", "binaryVersion": "1.0.0", "emulationVersion": "1.0.0",
+            "strategy": "OldestEmulationVersion",
+        },
+    });
+    apply(testbed, &candidate).await?;
+    let lack = format!(
+        "candidates for {namespace}/poor lack the permission to get leases.coordination.k8s.io {namespace}/poor, "
+    );
+    let fix = "bind the Role for candidates";
+    let report = check(testbed, &["--lease=poor"]).await?;
+    report.has(["error", "candidates", &lack, fix])?;
+    let admins = format!(
+        "Group system:masters may delete, patch, update {namespace}/poor, by ClusterRoleBinding"
+    );
+    report.has(["ok", "writers", &admins, ""])?;
+    // The same of an account that never got as far as a candidate.
+    let user = format!("--candidate-user=system:serviceaccount:{namespace}:poor");
+    let report = check(testbed, &["--lease=other", &user]).await?;
+    let lack = lack.replace("/poor", "/other");
+    report.has(["error", "candidates", &lack, fix])?;
+    for object in ["leasecandidate/poor-0", "pod/poor-0", "lease/poor"] {
+        let delete = [
+            "delete",
+            object,
+            "-n",
+            namespace,
+            "--ignore-not-found",
+            "--grace-period=0",
+        ];
+        site.kubectl(&delete).await?;
+    }
+    Ok(())
+}
+
+/// One file has the installation and the election, and not the name of the namespace. There is no kubelet, so that no log
+/// can be had, which the file says.
+async fn bundled(testbed: &Testbed) -> Result<()> {
+    let part_of = "app.kubernetes.io/part-of=elector";
+    let label = ["label", "pod", "elector-0", "-n", "elector-system", part_of];
+    testbed.site().kubectl(&label).await?;
+    let path = testbed.folder().join("bundle.tar.gz");
+    let path = path.to_str().context("a path that is no text")?;
+    let made = testbed
+        .operate(&["bundle", "-f", path, "--redact-namespaces"])
+        .await?;
+    ensure!(made.status.success(), "{made:?}");
+    let unpacked = std::process::Command::new("tar")
+        .args(["-xzOf", path])
+        .output()?;
+    let text = String::from_utf8(unpacked.stdout)?;
+    for part in [
+        "\"kind\": \"ValidatingAdmissionPolicyBinding\"",
+        "\"kind\": \"ClusterRole\"",
+        "\"kind\": \"LeaseCandidate\"",
+        "\"gitVersion\": \"v1.",
+        "failed to get pods/log elector-system/elector-0",
+    ] {
+        ensure!(text.contains(part), "{part} is not in the bundle");
+    }
+    let namespace = testbed.namespace();
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    ensure!(
+        words.all(|word| word != namespace),
+        "{namespace} is in the bundle"
+    );
+    Ok(())
+}
+
+/// A word that is left has a line, with the command that ends it.
+async fn written_words(testbed: &Testbed) -> Result<()> {
+    let lease = testbed.lease_name();
+    let said = testbed.operate(&["freeze", lease]).await?;
+    ensure!(said.status.success(), "{said:?}");
+    let namespace = testbed.namespace();
+    let frozen = format!("{namespace}/{lease} is frozen until ");
+    let fix = format!("kubectl elector unfreeze {lease} -n {namespace}");
+    let report = check(testbed, &[]).await?;
+    report.has(["warning", "words", &frozen, &fix])?;
+    let said = testbed.operate(&["unfreeze", lease]).await?;
+    ensure!(said.status.success(), "{said:?}");
+    Ok(())
 }
 
 /// Before and after the policies are applied.
@@ -117,11 +281,11 @@ async fn missing_rights(testbed: &Testbed) -> Result<()> {
     };
     patch(1, &["list", "watch", "delete"]).await?;
     let lack = "electors lack the permission to patch leasecandidates.coordination.k8s.io in ";
-    let fix = "kubectl apply -k manifests/overlays/native";
+    let fix = "apply the overlay native";
     until(testbed, ["error", "rights", lack, fix]).await?;
     patch(0, &["get", "create", "update"]).await?;
     let lack = "electors lack the permission to list leases.coordination.k8s.io kube-system/leader-election-controller";
-    let fix = "kubectl apply -k manifests/components/builtin-lock";
+    let fix = "in the overlay namespaced the Role elector-builtin-lock";
     until(testbed, ["error", "rights", lack, fix]).await?;
     let rights = paths::workspace().join("manifests/base/rbac.yaml");
     testbed.site().apply("-f", &rights).await?;
@@ -149,7 +313,7 @@ async fn builtin_controller(testbed: &Testbed) -> Result<()> {
     });
     apply(testbed, &lock).await?;
     let alive = "the built-in controller is alive, in apiserver-1";
-    let fix = "kubectl apply -k manifests/overlays/replace-builtin";
+    let fix = "apply the overlay replace-builtin";
     let report = check(testbed, &[]).await?;
     report.has(["warning", "builtin", alive, fix])?;
     let delete = ["delete", "lease", name, "--namespace", namespace];

@@ -68,6 +68,6 @@ fn judge(lease: &Lease, place: &CheckedPlace) -> CheckLine {
         format!(
             "the built-in controller is alive, in {holder}, and electors leave leases of the built-in strategy to it"
         ),
-        "to have them elected by Elector: kubectl apply -k manifests/overlays/replace-builtin",
+        "to have them elected by Elector, apply the overlay replace-builtin, or the chart with mode=replace-builtin",
     )
 }

@@ -1,51 +1,22 @@
 //! Which electors there are, and which of them acts.
 
-use elector_api::{Lease, age};
-use serde::Deserialize;
+use elector_api::{CandidateApi, Lease, age};
 
-use super::line::CheckLine;
+use super::line::{CheckLine, apply_overlay};
 use super::place::CheckedPlace;
-
-/// A list of Pods, as far as it is looked at.
-#[derive(Debug, Deserialize)]
-struct PodList {
-    items: Vec<Pod>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Pod {
-    metadata: PodMetadata,
-    #[serde(default)]
-    status: PodStatus,
-}
-
-#[derive(Debug, Deserialize)]
-struct PodMetadata {
-    name: String,
-    #[serde(default)]
-    labels: std::collections::BTreeMap<String, String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct PodStatus {
-    #[serde(default)]
-    phase: String,
-    #[serde(default)]
-    conditions: Vec<PodCondition>,
-}
-
-#[derive(Debug, Deserialize)]
-struct PodCondition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-}
+use crate::kubectl::pods::{Pod, list_pods};
 
 const CHECK: &str = "electors";
 const VERSION: &str = "app.kubernetes.io/version";
+/// The version of this plugin.
+const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Looks at the lock of the electors and at their Pods.
-pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
+pub(super) async fn check(
+    place: &CheckedPlace,
+    api: Option<CandidateApi>,
+    lines: &mut Vec<CheckLine>,
+) {
     let (namespace, name) = (&place.elector_namespace, &place.elector_lock);
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
     let key = (Some(namespace.as_str()), Some(name.as_str()));
@@ -59,12 +30,15 @@ pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
             holder
         }
         Err(error) if error.code() == Some(404) => {
-            lines.push(CheckLine::warning(
-                CHECK,
-                format!("there is no lock {namespace}/{name}: no elector with --leader-elect has ever run there"),
-                "install one, kubectl apply -k manifests/overlays/native, or say where it is, with --elector-namespace and \
-                 --elector-lock; candidates in auto mode go on without any",
-            ));
+            let fix = format!(
+                "{}, or say where the electors are, with --elector-namespace and --elector-lock; candidates in auto mode \
+                 go on without any",
+                apply_overlay(api)
+            );
+            let text = format!(
+                "there is no lock {namespace}/{name}: no elector with --leader-elect has ever run there"
+            );
+            lines.push(CheckLine::warning(CHECK, text, fix).awaited());
             None
         }
         Err(error) => {
@@ -121,14 +95,9 @@ fn judge(lease: &Lease, place: &CheckedPlace) -> (CheckLine, Option<String>) {
 /// The Pods of electors: which version each runs, which of them acts and which is not ready.
 async fn pods(place: &CheckedPlace, holder: Option<&str>, lines: &mut Vec<CheckLine>) {
     let namespace = &place.elector_namespace;
-    let path = format!(
-        "/api/v1/namespaces/{namespace}/pods?labelSelector=app.kubernetes.io%2Fname%3Delector"
-    );
-    let read = place
-        .read::<PodList>("pods", (Some(namespace), None), &path)
-        .await;
-    let pods = match read {
-        Ok(list) => list.items,
+    let query = "&labelSelector=app.kubernetes.io%2Fname%3Delector";
+    let pods = match list_pods(&place.cluster, Some(namespace), query).await {
+        Ok(pods) => pods,
         Err(error) => {
             lines.push(CheckLine::warning(
                 CHECK,
@@ -140,12 +109,24 @@ async fn pods(place: &CheckedPlace, holder: Option<&str>, lines: &mut Vec<CheckL
             return;
         }
     };
-    for pod in &pods {
-        lines.push(pod.judge(namespace, holder));
-    }
-    let mut versions: Vec<&str> = pods.iter().map(Pod::version).collect();
+    lines.extend(pods.iter().map(|pod| judge_pod(pod, namespace, holder)));
+    lines.extend(stand_by(&pods, namespace));
+    let mut versions: Vec<&str> = pods.iter().map(version).collect();
     versions.sort_unstable();
     versions.dedup();
+    let others: Vec<_> = versions
+        .iter()
+        .filter(|each| **each != OWN_VERSION)
+        .copied()
+        .collect();
+    if !others.is_empty() {
+        let text = format!(
+            "this plugin is of version {OWN_VERSION}, and electors are of {}",
+            others.join(", ")
+        );
+        let fix = "what explain and status say may differ from what they do: use the plugin of their version";
+        lines.push(CheckLine::warning(CHECK, text, fix));
+    }
     if versions.len() > 1 {
         lines.push(CheckLine::warning(
             CHECK,
@@ -155,38 +136,49 @@ async fn pods(place: &CheckedPlace, holder: Option<&str>, lines: &mut Vec<CheckL
     }
 }
 
-// === impl Pod ===
-
-impl Pod {
-    fn version(&self) -> &str {
-        let labels = &self.metadata.labels;
-        labels.get(VERSION).map_or("unknown", String::as_str)
+/// A warning where no replica could take over from the one that acts, or where one node has them all.
+fn stand_by(pods: &[Pod], namespace: &str) -> Option<CheckLine> {
+    let ready: Vec<_> = pods.iter().filter(|pod| pod.is_ready()).collect();
+    let first = ready.first()?;
+    if ready.len() == 1 {
+        let text = "one elector is ready, and none stands by";
+        let fix = format!("kubectl -n {namespace} scale deployment/elector --replicas=2");
+        return Some(CheckLine::warning(CHECK, text, fix).awaited());
     }
+    let node = first.spec.node_name.as_str();
+    let is_there = |pod: &&Pod| pod.spec.node_name == node;
+    (!node.is_empty() && ready.iter().all(is_there)).then(|| {
+        let text = format!("all electors that are ready run on node {node}, and fail with it");
+        let fix = format!(
+            "where there is another node, delete one for it to be scheduled anew: kubectl -n {namespace} delete pod {}",
+            first.metadata.name
+        );
+        CheckLine::warning(CHECK, text, fix)
+    })
+}
 
-    fn judge(&self, namespace: &str, holder: Option<&str>) -> CheckLine {
-        let (name, version) = (&self.metadata.name, self.version());
-        let ready =
-            |condition: &PodCondition| condition.kind == "Ready" && condition.status == "True";
-        if !self.status.conditions.iter().any(ready) {
-            return CheckLine::warning(
-                CHECK,
-                format!(
-                    "Pod {name}, version {version}, is not ready ({})",
-                    self.status.phase
-                ),
-                format!(
-                    "kubectl -n {namespace} describe pod {name}; its /readyz?verbose names the check"
-                ),
-            );
-        }
-        // An identity is made of the name of its Pod and of a random number.
-        let acts = holder.is_some_and(|holder| {
-            let identity = holder.strip_prefix("elector_").unwrap_or(holder);
-            identity
-                .rsplit_once('_')
-                .is_some_and(|(pod, _)| pod == name)
-        });
-        let role = if acts { "acts" } else { "stands by" };
-        CheckLine::ok(CHECK, format!("Pod {name}, version {version}, {role}"))
+fn version(pod: &Pod) -> &str {
+    let labels = &pod.metadata.labels;
+    labels.get(VERSION).map_or("unknown", String::as_str)
+}
+
+fn judge_pod(pod: &Pod, namespace: &str, holder: Option<&str>) -> CheckLine {
+    let (name, version) = (&pod.metadata.name, version(pod));
+    if !pod.is_ready() {
+        let phase = &pod.status.phase;
+        let text = format!("Pod {name}, version {version}, is not ready ({phase})");
+        let fix = format!(
+            "kubectl -n {namespace} describe pod {name}; its /readyz?verbose names the check"
+        );
+        return CheckLine::warning(CHECK, text, fix).awaited();
     }
+    // An identity is made of the name of its Pod and of a random number.
+    let acts = holder.is_some_and(|holder| {
+        let identity = holder.strip_prefix("elector_").unwrap_or(holder);
+        identity
+            .rsplit_once('_')
+            .is_some_and(|(pod, _)| pod == name)
+    });
+    let role = if acts { "acts" } else { "stands by" };
+    CheckLine::ok(CHECK, format!("Pod {name}, version {version}, {role}"))
 }

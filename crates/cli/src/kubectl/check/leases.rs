@@ -4,7 +4,7 @@ use elector_api::{age, parse_time};
 
 use super::line::CheckLine;
 use super::place::CheckedPlace;
-use crate::explain::cluster;
+use crate::explain::cluster::{self, ListedObjects};
 use crate::explain::input::LeaseChoice;
 use crate::kubectl::status::row::{LeaseState, StatusRow, rows};
 
@@ -21,22 +21,11 @@ const LONGEST: usize = 20;
 const TOLERATED: i64 = 5;
 
 /// Looks at all leases that are elected.
-pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
+pub(super) async fn check(place: &CheckedPlace, listed: ListedObjects, lines: &mut Vec<CheckLine>) {
     let namespace = place.namespace.as_deref();
-    let objects = match cluster::read(&place.cluster, namespace, LeaseChoice::Elected).await {
-        Ok(mut objects) => {
-            objects.keep(namespace, None);
-            objects
-        }
-        Err(error) => {
-            let fix = format!(
-                "use an account with this permission: {} get leases,leasecandidates",
-                place.kubectl()
-            );
-            lines.push(CheckLine::error(CHECK, format!("failed to {error:#}"), fix));
-            return;
-        }
-    };
+    let hold_backs = cluster::hold_backs(&place.cluster, namespace).await;
+    let mut objects = listed.collect(LeaseChoice::Elected, hold_backs);
+    objects.keep(namespace, place.lease.as_deref());
     for fault in &objects.faults {
         let fix = "fix the object: an invalid Lease is left unchanged, an invalid candidate is not elected";
         lines.push(CheckLine::error(CHECK, fault, fix));
@@ -87,11 +76,8 @@ fn judge(row: &StatusRow, place: &CheckedPlace) -> CheckLine {
         return CheckLine::warning(CHECK, text, fix);
     }
     if seconds.is_none_or(|seconds| seconds < STUCK_AFTER) {
-        return CheckLine::warning(
-            CHECK,
-            text,
-            format!("it may be in the middle of an election: {fix}"),
-        );
+        let fix = format!("it may be in the middle of an election: {fix}");
+        return CheckLine::warning(CHECK, text, fix).awaited();
     }
     CheckLine::error(CHECK, text, fix)
 }

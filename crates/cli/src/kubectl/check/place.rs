@@ -13,6 +13,8 @@ pub(super) struct CheckedPlace {
     pub(super) cluster: Cluster,
     /// `None` for all.
     pub(super) namespace: Option<String>,
+    /// `None` for all.
+    pub(super) lease: Option<String>,
     pub(super) elector_namespace: String,
     pub(super) elector_lock: String,
     pub(super) elector_user: String,
@@ -37,6 +39,20 @@ impl CheckedPlace {
         };
         let target = target(verb, resource, (namespace, name));
         self.cluster.request(target, path, None).await
+    }
+
+    /// Reads what stands at a path, `None` where there is nothing.
+    pub(super) async fn find<T: DeserializeOwned>(
+        &self,
+        resource: &'static str,
+        key: (Option<&str>, Option<&str>),
+        path: &str,
+    ) -> Result<Option<T>, RequestError> {
+        match self.read(resource, key, path).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Has the server answer a question, which writes nothing.

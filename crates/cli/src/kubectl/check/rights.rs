@@ -1,34 +1,10 @@
 //! The rights of the caller and of the electors.
 
 use elector_api::CandidateApi;
-use elector_runtime::RequestError;
-use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::line::{CheckLevel, CheckLine};
+use super::line::{CheckLevel, CheckLine, apply_overlay};
 use super::place::CheckedPlace;
-
-/// Something that an account may do or not.
-#[derive(Clone, Debug)]
-struct Right {
-    verb: &'static str,
-    group: &'static str,
-    resource: &'static str,
-    namespace: Option<String>,
-    name: Option<&'static str>,
-}
-
-/// The answer of a review.
-#[derive(Debug, Deserialize)]
-struct Review {
-    status: ReviewStatus,
-}
-
-#[derive(Debug, Deserialize)]
-struct ReviewStatus {
-    #[serde(default)]
-    allowed: bool,
-}
+use super::right::{Right, missing};
 
 /// Rights that an account needs for something.
 struct Need<'a> {
@@ -40,7 +16,7 @@ struct Need<'a> {
     level: CheckLevel,
     /// The consequence of a lack, where it is not clear.
     so: &'static str,
-    fix: &'static str,
+    fix: String,
 }
 
 const CHECK: &str = "rights";
@@ -100,7 +76,7 @@ fn needs(place: &CheckedPlace, api: Option<CandidateApi>, policies: bool) -> Vec
             ok: Some("you have permission to read leases and candidates".to_owned()),
             level: CheckLevel::Warning,
             so: "",
-            fix: "ask for these permissions, or use --as",
+            fix: "ask for these permissions, or use --as".to_owned(),
         },
         Need {
             user: None,
@@ -116,7 +92,8 @@ fn needs(place: &CheckedPlace, api: Option<CandidateApi>, policies: bool) -> Vec
             level: CheckLevel::Warning,
             so: "",
             fix: "freeze, prefer and stand-down need these: have the role admin or the ClusterRole elector-operate bound \
-                  to you",
+                  to you"
+                .to_owned(),
         },
         Need {
             user: Some(user),
@@ -139,8 +116,7 @@ fn needs(place: &CheckedPlace, api: Option<CandidateApi>, policies: bool) -> Vec
             )),
             level: CheckLevel::Error,
             so: "",
-            fix: "apply the overlay for this cluster, such as kubectl apply -k manifests/overlays/native, or name their \
-                  account with --elector-user",
+            fix: format!("{}, or name their account with --elector-user", apply_overlay(api)),
         },
         Need {
             user: Some(user),
@@ -148,14 +124,17 @@ fn needs(place: &CheckedPlace, api: Option<CandidateApi>, policies: bool) -> Vec
             ok: None,
             level: CheckLevel::Warning,
             so: "",
-            fix: "without it they record no Events, and history and explain have less to show; apply manifests/base",
+            fix: format!(
+                "without it they record no Events, and history and explain have less to show; {}",
+                apply_overlay(api)
+            ),
         },
     ];
     if api.is_some_and(CandidateApi::is_native) {
         let lock = rights(&["list", "watch"], COORDINATION, "leases").into_iter();
         let lock = lock.map(|right| Right {
             namespace: Some("kube-system".to_owned()),
-            name: Some("leader-election-controller"),
+            name: Some("leader-election-controller".to_owned()),
             ..right
         });
         needs.push(Need {
@@ -164,27 +143,11 @@ fn needs(place: &CheckedPlace, api: Option<CandidateApi>, policies: bool) -> Vec
             ok: None,
             level: CheckLevel::Error,
             so: ", and elect nothing of the built-in strategy",
-            fix: "kubectl apply -k manifests/components/builtin-lock",
+            fix: "the ClusterRole elector has these, and in the overlay namespaced the Role elector-builtin-lock: apply yours"
+                .to_owned(),
         });
     }
     needs
-}
-
-/// Those of the rights that an account does not have, in words; `None` is the caller.
-async fn missing(
-    place: &CheckedPlace,
-    user: Option<&str>,
-    rights: &[Right],
-) -> Result<Vec<String>, RequestError> {
-    let mut lack = Vec::new();
-    for right in rights {
-        let (resource, path, question) = right.question(user);
-        let review: Review = place.ask(resource, path, &question).await?;
-        if !review.status.allowed {
-            lack.push(right.to_string());
-        }
-    }
-    Ok(lack)
 }
 
 // === impl Need ===
@@ -201,61 +164,7 @@ impl Need<'_> {
         };
         CheckLine {
             level: self.level,
-            ..CheckLine::warning(CHECK, text, self.fix)
+            ..CheckLine::warning(CHECK, text, self.fix.as_str())
         }
-    }
-}
-
-// === impl Right ===
-
-impl Right {
-    /// The question, and its place.
-    fn question(&self, user: Option<&str>) -> (&'static str, &'static str, Value) {
-        let mut spec = json!({"resourceAttributes": {
-            "verb": self.verb, "group": self.group, "resource": self.resource,
-            "namespace": self.namespace, "name": self.name,
-        }});
-        let (kind, resource, path) = match user {
-            None => (
-                "SelfSubjectAccessReview",
-                "selfsubjectaccessreviews.authorization.k8s.io",
-                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-            ),
-            Some(user) => {
-                spec["user"] = user.into();
-                spec["groups"] = groups(user);
-                (
-                    "SubjectAccessReview",
-                    "subjectaccessreviews.authorization.k8s.io",
-                    "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                )
-            }
-        };
-        let question = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
-        (resource, path, question)
-    }
-}
-
-impl std::fmt::Display for Right {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}.{}", self.verb, self.resource, self.group)?;
-        match (&self.namespace, self.name) {
-            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
-            (Some(namespace), None) => write!(f, " in {namespace}"),
-            (None, _) => f.write_str(" in all namespaces"),
-        }
-    }
-}
-
-/// The groups of a user, which for a service account follow from its name.
-fn groups(user: &str) -> Value {
-    let account = user.strip_prefix("system:serviceaccount:");
-    match account.and_then(|account| account.split_once(':')) {
-        Some((namespace, _)) => json!([
-            "system:serviceaccounts",
-            format!("system:serviceaccounts:{namespace}"),
-            "system:authenticated",
-        ]),
-        None => json!(["system:authenticated"]),
     }
 }
