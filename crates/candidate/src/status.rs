@@ -156,6 +156,7 @@ impl KnownStatus {
     }
 
     /// The newest revision of the Lease that is known.
+    #[cfg(feature = "events")]
     pub(crate) fn revision(&self) -> Option<(Uid, ResourceVersion)> {
         let snapshot = &self.lease.lease()?.snapshot;
         Some((snapshot.uid.clone(), snapshot.version))
