@@ -256,8 +256,9 @@ async fn our_watch_and_that_of_kube_runtime_show_the_same_after_any_faults() {
         let ours = watched.ours.lock().unwrap();
         (lists, failures) = (lists + ours.lists, failures + ours.failures);
     }
-    // The faults were some: ours listed again, and met failures, more than once a seed.
-    assert!(lists > 40 && failures > 20, "{lists} lists, {failures}");
+    // Each run begins with a list; in some, versions were forgotten behind the back of a watch.
+    assert!(lists > 25, "{lists} lists");
+    assert!(failures > 100, "{failures} failures");
 }
 
 /// The watcher of kube-runtime opens its watch again at a version that the restored store has not reached, hears nothing
