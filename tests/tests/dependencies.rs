@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// The belongings of a feature: crates or, after a slash, features of one. No other set of features may bring them.
@@ -21,6 +23,8 @@ const BELONGINGS: [(&str, &[&str]); 3] = [
     ("metrics", &["prometheus-client"]),
 ];
 
+const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
 /// The crates that no feature may bring: the choice is the program's.
 const NEVER: [&str; 5] = [
     "aws-lc-rs",
@@ -30,9 +34,41 @@ const NEVER: [&str; 5] = [
     "tracing-subscriber",
 ];
 
+/// The features of a candidate that bring kube-runtime.
+const ON_KUBE_RUNTIME: [&str; 2] = ["controller", "events"];
+
+/// The most crates that a candidate without features may add to a program with a client of kube, those of this workspace
+/// among them.
+const MOST_ADDED: usize = 14;
+
+#[test]
+fn a_candidate_adds_few_crates_to_a_program_with_a_client_of_kube() {
+    let candidate = Path::new(WORKSPACE).join("crates/candidate");
+    let candidate = format!("elector-candidate = {{ path = {candidate:?} }}");
+    let (bare, with) = (crates_of_program(""), crates_of_program(&candidate));
+    let added: Vec<_> = with.difference(&bare).collect();
+    assert!(
+        added.iter().any(|it| it.starts_with("elector-candidate ")),
+        "{added:?}"
+    );
+    assert!(
+        added.len() <= MOST_ADDED,
+        "{} crates: {added:#?}",
+        added.len()
+    );
+}
+
 #[test]
 fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
-    for features in ["", "clap", "connect", "controller", "metrics", "test-util"] {
+    for features in [
+        "",
+        "clap",
+        "connect",
+        "controller",
+        "events",
+        "metrics",
+        "test-util",
+    ] {
         let brought = brought_by("elector-candidate", features);
         assert!(brought.contains_key("kube-client"), "{brought:?}");
         for (feature, belongings) in BELONGINGS {
@@ -45,12 +81,20 @@ fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
                 );
             }
         }
+        assert_eq!(
+            has(&brought, "kube-runtime"),
+            ON_KUBE_RUNTIME.contains(&features),
+            "kube-runtime with {features:?}"
+        );
     }
 }
 
 #[test]
 fn no_feature_chooses_for_the_program() {
-    let brought = brought_by("elector-candidate", "clap,connect,controller,metrics");
+    let brought = brought_by(
+        "elector-candidate",
+        "clap,connect,controller,events,metrics",
+    );
     for never in NEVER {
         assert!(!has(&brought, never), "{never}");
     }
@@ -68,13 +112,47 @@ fn no_program_that_ships_can_make_a_guard() {
     assert!(!has(&brought, "tracing-subscriber"), "{brought:?}");
 }
 
+/// The crates of a program with a client of kube and this line among its dependencies, itself left out. Their versions are
+/// those of the workspace.
+fn crates_of_program(dependency: &str) -> BTreeSet<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = format!(
+        r#"
+            [package]
+            name = "program"
+            edition = "2024"
+            [workspace]
+            [dependencies]
+            k8s-openapi = {{ version = "*", features = ["latest"] }}
+            kube = {{ version = "5", default-features = false, features = ["client", "rustls-tls", "ring"] }}
+            tokio = {{ version = "1", features = ["macros", "rt"] }}
+            {dependency}
+        "#
+    );
+    fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    fs::create_dir(folder.path().join("src")).unwrap();
+    fs::write(folder.path().join("src/main.rs"), "fn main() {}").unwrap();
+    let lock = Path::new(WORKSPACE).join("Cargo.lock");
+    fs::copy(lock, folder.path().join("Cargo.lock")).unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--edges", "normal"])
+        .args(["--prefix", "none", "--no-dedupe", "--format", "{p}"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let tree = String::from_utf8(output.stdout).unwrap();
+    tree.lines().skip(1).map(str::to_owned).collect()
+}
+
 /// The crates that are built with this one of the workspace and these features of it, and their own features.
 fn brought_by(package: &str, features: &str) -> BTreeMap<String, Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--package", package])
         .args(["--edges", "normal", "--prefix", "none", "--no-dedupe"])
         .args(["--format", "{p}|{f}", "--features", features])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .current_dir(WORKSPACE)
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

@@ -3,6 +3,7 @@
 
 mod first_start;
 mod packages;
+mod rehearsal;
 pub(crate) mod size;
 
 use std::fs::{self, File};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use self::packages::{BUILT, CratePackages};
+pub(crate) use self::rehearsal::rehearse;
 use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
 use crate::cluster::{Options, TestCluster};
@@ -187,5 +189,12 @@ mod tests {
         let program = read("adopters/ten-lines/src/main.rs").replace("ten-lines", "web");
         let (_, program) = program.split_once("\n\n").unwrap();
         assert!(page.contains(program), "{page}");
+        let readme = read("crates/candidate/README.md");
+        assert!(readme.contains(program), "{readme}");
+        // Its dependencies are those of the block there.
+        let (_, block) = readme.split_once("```toml\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        let manifest = read("adopters/ten-lines/Cargo.toml");
+        assert!(manifest.contains(block), "{manifest}");
     }
 }

@@ -36,7 +36,7 @@ pub(crate) enum BenchTask {
         record: bool,
     },
 
-    /// The crates and bytes that elector-candidate adds to a program
+    /// The crates, bytes and build time that elector-candidate adds to a program
     Size {
         /// Write the table into adopters/README.md
         #[arg(long)]

@@ -1,5 +1,6 @@
 //! `cargo xtask bench builds`: how long a newcomer waits, from a fresh clone with an empty cargo cache.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -20,6 +21,13 @@ pub(crate) enum TimedCommand {
     ColdTests,
     /// All tests once more.
     WarmTests,
+}
+
+/// The time of a command, and that of the processors for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandTime {
+    took: Duration,
+    computed: Duration,
 }
 
 /// Where the table is recorded, from the root of the workspace.
@@ -86,15 +94,32 @@ fn time(command: TimedCommand, clone: &Path, cache: &Path) -> Result<String> {
         .current_dir(clone)
         .env("CARGO_HOME", cache)
         .env_remove("CARGO_TARGET_DIR");
-    let (began, computed) = (Instant::now(), processor_time()?);
-    show_and_run(&mut run)?;
-    let (took, computed) = (began.elapsed(), processor_time()?.saturating_sub(computed));
-    Ok(format!(
-        "{} {} | {} |\n",
-        command.row(),
-        minutes(took),
-        minutes(computed)
-    ))
+    let time = CommandTime::of(&mut run)?;
+    Ok(format!("{} {time} |\n", command.row()))
+}
+
+// === impl CommandTime ===
+
+impl CommandTime {
+    /// Runs a command, and measures it.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub(crate) fn of(command: &mut Command) -> Result<Self> {
+        let (began, computed) = (Instant::now(), processor_time()?);
+        show_and_run(command)?;
+        Ok(Self {
+            took: began.elapsed(),
+            computed: processor_time()?.saturating_sub(computed),
+        })
+    }
+}
+
+/// Two cells of a table.
+impl fmt::Display for CommandTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} | {}", minutes(self.took), minutes(self.computed))
+    }
 }
 
 /// The processor time of the children of this process that have ended, theirs included.

@@ -6,6 +6,10 @@ use anyhow::Result;
 
 use crate::commands::{cargo, show_and_run};
 
+/// The variable, and its value, for the choice of k8s-openapi's types: a program makes it, and a library by itself needs it
+/// from outside. It agrees with the feature `latest`.
+pub(crate) const TYPES_OF_KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.37");
+
 /// A sub-command of cargo, in the version that the tasks know.
 pub(crate) struct CargoTool {
     /// The package and the program: `cargo-` and the sub-command.

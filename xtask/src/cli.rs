@@ -142,6 +142,9 @@ enum DevelopmentTask {
         record: bool,
     },
 
+    /// Do all of a publication of the crates but the upload
+    Packages,
+
     /// Try the manifests on a real kube-apiserver
     Manifests(Options),
 }
@@ -234,6 +237,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
             record,
         } => overlay_table::run(&upgrade_from, record)?,
         DevelopmentTask::Adopters { programs, record } => adopters::run(&programs, record)?,
+        DevelopmentTask::Packages => adopters::rehearse()?,
         DevelopmentTask::Manifests(options) => manifests::try_on_a_cluster(&options)?,
     }
     Ok(true)

@@ -19,7 +19,7 @@ use clap::Args;
 
 use self::sample::{ListedMutant, sample};
 use self::verdict::{MutantVerdict, PlayedMutant, VerdictFile};
-use crate::cargo_tool::CargoTool;
+use crate::cargo_tool::{CargoTool, TYPES_OF_KUBERNETES};
 use crate::commands::{self, cargo};
 use crate::paths;
 use crate::revision;
@@ -181,8 +181,7 @@ fn mutants(tree: &Path, package: &str) -> Command {
             "--cargo-arg=--config=profile.dev.package.elector-protocol.opt-level=1",
             "--cargo-arg=--config=profile.dev.package.elector-protocol.codegen-units=16",
         ])
-        // A program chooses this; a library by itself needs it from outside.
-        .env("K8S_OPENAPI_ENABLED_VERSION", "1.36")
+        .envs([TYPES_OF_KUBERNETES])
         .env_remove("CARGO_TARGET_DIR");
     command
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::cargo_tool::CargoTool;
+use crate::cargo_tool::{CargoTool, TYPES_OF_KUBERNETES};
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 
@@ -26,8 +26,7 @@ pub(crate) fn check(since: Option<String>) -> Result<()> {
     let mut check = cargo();
     check
         .args(["semver-checks", "--workspace", "--baseline-rev", &baseline])
-        // A program chooses this; a library by itself needs it from outside.
-        .env("K8S_OPENAPI_ENABLED_VERSION", "1.36");
+        .envs([TYPES_OF_KUBERNETES]);
     show_and_run(&mut check)
 }
 

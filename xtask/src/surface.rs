@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use crate::cargo_tool::CargoTool;
+use crate::cargo_tool::{CargoTool, TYPES_OF_KUBERNETES};
 use crate::commands::{self, cargo, show_and_run};
 use crate::{lines, paths, revision};
 
@@ -85,6 +85,7 @@ fn record(folder: &Path, revision: &str) -> Result<PathBuf> {
     for library in LIBRARIES {
         let mut api = built(folder, &tree);
         api.args(["public-api", "-sss", "--all-features", "--package", library]);
+        api.envs([TYPES_OF_KUBERNETES]);
         let api = commands::read(&mut api)?.stdout;
         fs::write(partial.join(format!("api-{library}.txt")), api)?;
     }
@@ -97,8 +98,7 @@ fn built(folder: &Path, tree: &Path) -> Command {
     let mut command = cargo();
     command
         .current_dir(tree)
-        .env("CARGO_TARGET_DIR", folder.join("built"))
-        .env("K8S_OPENAPI_ENABLED_VERSION", "1.36");
+        .env("CARGO_TARGET_DIR", folder.join("built"));
     command
 }
 

@@ -102,6 +102,7 @@ pub struct CandidateArgs {
     pub client_go_peers: bool,
 
     /// Tell of its terms in Events on the Lease, for which its account needs the verb create of events.events.k8s.io
+    #[cfg(feature = "events")]
     #[arg(long, env = "ELECTOR_RECORD_EVENTS")]
     pub record_events: bool,
 
@@ -161,7 +162,10 @@ impl CandidateArgs {
         config.grace = self.grace_period;
         config.client_go_peers = self.client_go_peers;
         config.owner = self.owner(env::var("POD_NAME").ok())?;
-        config.record_events = self.record_events;
+        #[cfg(feature = "events")]
+        {
+            config.record_events = self.record_events;
+        }
         config.after_term = match self.after_term {
             TypedAfterTerm::CampaignAgain => AfterTerm::CampaignAgain,
             TypedAfterTerm::Return => AfterTerm::Return,

@@ -43,6 +43,7 @@ pub struct Config {
     /// True if Events on the Lease report the terms of this process: it became leader, handed over, released, or lost
     /// the lease, and why. False by default: its account needs the verb `create` of `events.events.k8s.io` for that. An
     /// Event that cannot be written is logged, and neither delays a term nor ends one. [`Mode::Disabled`] writes none.
+    #[cfg(feature = "events")]
     pub record_events: bool,
     /// The action after a term that ended although no shutdown was asked for.
     pub after_term: AfterTerm,
@@ -177,6 +178,7 @@ impl Config {
             timing: CandidateTiming::default(),
             grace: Duration::from_secs(10),
             client_go_peers: false,
+            #[cfg(feature = "events")]
             record_events: false,
             after_term: AfterTerm::default(),
             after_failure: AfterFailure::default(),

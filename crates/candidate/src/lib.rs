@@ -34,19 +34,22 @@
 //! of a run with work. The candidate cannot drop such a program when its time to stop is over: it has to ask the guard.
 //!
 //! The end of a term has one name ([`TermEnd::cause`]), in the outcome, the log and the figures of the feature
-//! `metrics` (`CandidateMetrics`), and in the Events on the Lease that [`Config::record_events`] asks for.
+//! `metrics` (`CandidateMetrics`), and in the Events on the Lease that `Config::record_events` asks for (feature
+//! `events`).
 //!
 //! | feature | brings |
 //! |---|---|
 //! | `connect` | `Candidate::connect`, `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
 //! | `clap` | flags and environment variables to flatten into a program's own: `CandidateArgs`, and `ClientArgs` as `clap::Args` |
 //! | `controller` | `LeaderGate`: controllers of `kube::runtime` that are warm on standbys, and reconcile while this process leads |
+//! | `events` | `Config::record_events`: Events on the Lease, by the recorder of kube-runtime |
+//! | `latest` | k8s-openapi's feature of that name, for a program without k8s-openapi of its own |
 //! | `metrics` | `CandidateMetrics`: what candidates do, in figures for Prometheus, and `prometheus_client` itself |
 //! | `test-util` | `TestTerm`: a guard for unit tests of work, without an election. For `dev-dependencies`; the crate `elector-testing` brings it, with an API server in memory |
 //!
 //! None is on by default: a candidate then brings no TLS, no proxies, no command line and no log, and uses the client
 //! that the program has, of the same major version of kube (`Cluster::from(client)`) or another
-//! ([`Cluster::over`]).
+//! ([`Cluster::over`]). It builds on Linux and macOS.
 //!
 //! A program that joins an election, in ten lines:
 //!
@@ -125,6 +128,7 @@ mod run_loop;
 mod session;
 mod status;
 mod stop_token;
+#[cfg(feature = "events")]
 mod term_events;
 mod term_state;
 mod term_tasks;

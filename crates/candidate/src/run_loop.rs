@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_protocol::{Instant, RetryBackoff};
-use elector_runtime::{ApiDiscovery, EventPublisher};
+use elector_runtime::ApiDiscovery;
+#[cfg(feature = "events")]
+use elector_runtime::EventPublisher;
 use futures::FutureExt as _;
 use futures::future::FusedFuture as _;
 use rand::rngs::StdRng;
@@ -24,6 +26,7 @@ use crate::health_monitor::{HealthMonitor, HealthProbe};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
 use crate::session::CandidateSession;
+#[cfg(feature = "events")]
 use crate::term_events::{TermEventQueue, publish_beside};
 
 /// A run, from its first session to its last.
@@ -53,20 +56,24 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl RunLoop {
     /// Runs sessions, and writes Events beside them where these are wanted.
+    #[cfg_attr(
+        not(feature = "events"),
+        expect(unused_mut, reason = "it is changed where Events are recorded")
+    )]
     pub(crate) async fn run(
         mut self,
         shutdown: oneshot::Receiver<Infallible>,
     ) -> Result<BoxedOutcome, RunError> {
-        match self.record_events() {
-            Some(publisher) => {
-                let clock = Arc::clone(&self.run.clock);
-                publish_beside(publisher, clock, self.run_sessions(shutdown)).await
-            }
-            None => self.run_sessions(shutdown).await,
+        #[cfg(feature = "events")]
+        if let Some(publisher) = self.record_events() {
+            let clock = Arc::clone(&self.run.clock);
+            return publish_beside(publisher, clock, self.run_sessions(shutdown)).await;
         }
+        self.run_sessions(shutdown).await
     }
 
     /// Records the terms from now on, if they are to be recorded.
+    #[cfg(feature = "events")]
     fn record_events(&mut self) -> Option<EventPublisher> {
         let given = &self.run.config.given;
         if !given.record_events || given.mode == Mode::Disabled {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use elector_protocol::holder::{Belief, StopReason, Wait};
 use elector_protocol::{
-    Identity, Instant, LeaseKey, LeaseSnapshot, LeaseWatch, NewsSource, ResourceVersion, Term,
-    Token, Uid,
+    Identity, Instant, LeaseKey, LeaseSnapshot, LeaseWatch, NewsSource, Term, Token,
 };
+#[cfg(feature = "events")]
+use elector_protocol::{ResourceVersion, Uid};
 use elector_runtime::Clock;
 use tokio::sync::watch;
 
@@ -156,6 +157,7 @@ impl KnownStatus {
     }
 
     /// The newest revision of the Lease that is known.
+    #[cfg(feature = "events")]
     pub(crate) fn revision(&self) -> Option<(Uid, ResourceVersion)> {
         let snapshot = &self.lease.lease()?.snapshot;
         Some((snapshot.uid.clone(), snapshot.version))

@@ -6,7 +6,8 @@
 //!                                     ├── HolderShell: one Lease, won, kept and ended by protocol::holder
 //!                                     └── ApiDiscovery: which LeaseCandidates to use, at first and from then on
 //!   Cluster::request, server_time: what no type here stands for
-//!   LeaseEventRecorder: Events on Leases, and list_hold_backs, which reads what they tell
+//!   LeaseEventRecorder: Events on Leases; list_hold_backs, list_told_events: what they say
+//!   Reflection: objects as a reader sees them who decides nothing
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
 //!   HttpServer: probes and scrapes, within bounds       HealthChecks: their answers, as kube-apiserver has them
@@ -24,8 +25,11 @@
 //! | `logging` | `LogArgs`, `init_logging`, on tracing-subscriber |
 //! | `http-server` | `BindAddress`, `HttpServer`, `HealthChecks` |
 //! | `metrics` | `MetricSet`: figures for Prometheus, and the forms that they have |
+//! | `events` | `LeaseEventRecorder`, `EventPublisher`: Events, by the recorder of kube-runtime |
+//! | `reflector` | `Reflection`: Leases and LeaseCandidates to look at, by the watcher and the reflector of kube-runtime |
 //!
-//! None is on by default: without `connect` a [`Cluster`] is made of a client of the program's own.
+//! None is on by default: without `connect` a [`Cluster`] is made of a client of the program's own. It builds on Linux and
+//! macOS, whose clocks notice a suspend.
 //!
 //! ```no_run
 //! use elector_api::Lease;
@@ -44,6 +48,11 @@
 //! # }
 //! ```
 
+#[cfg(not(unix))]
+compile_error!(
+    "Elector needs clocks that notice a suspend, and signals, as Linux and macOS have them: other platforms are not supported"
+);
+
 mod api_discovery;
 #[cfg(feature = "http-server")]
 mod bind_address;
@@ -52,6 +61,8 @@ mod cluster;
 mod cluster_request;
 #[cfg(feature = "connect")]
 mod connect;
+mod event_lists;
+#[cfg(feature = "events")]
 mod event_publisher;
 mod failure_log;
 #[cfg(feature = "http-server")]
@@ -59,6 +70,7 @@ mod health_checks;
 mod holder_shell;
 #[cfg(feature = "http-server")]
 mod http_server;
+#[cfg(feature = "events")]
 mod lease_events;
 mod line;
 #[cfg(feature = "logging")]
@@ -70,6 +82,8 @@ mod metric_set;
 mod panic_text;
 #[cfg(feature = "connect")]
 mod proxy;
+#[cfg(feature = "reflector")]
+mod reflection;
 mod request;
 mod request_slot;
 mod secrets;
@@ -90,6 +104,8 @@ pub use clock::{Clock, SharedInstant, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 #[cfg(feature = "connect")]
 pub use connect::{ClientArgs, ConnectError, connect};
+pub use event_lists::{list_hold_backs, list_told_events};
+#[cfg(feature = "events")]
 pub use event_publisher::EventPublisher;
 pub use failure_log::FailureLog;
 #[cfg(feature = "http-server")]
@@ -97,9 +113,8 @@ pub use health_checks::{HealthCheck, HealthChecks};
 pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
 #[cfg(feature = "http-server")]
 pub use http_server::{HttpServer, ServerReply};
-pub use lease_events::{
-    EventSeverity, LeaseEventRecorder, RecordedEvent, list_hold_backs, list_told_events,
-};
+#[cfg(feature = "events")]
+pub use lease_events::{EventSeverity, LeaseEventRecorder, RecordedEvent};
 #[cfg(feature = "logging")]
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 #[cfg(feature = "metrics")]
@@ -107,6 +122,8 @@ pub use metric_series::{HistogramBuckets, HistogramFamily, LabelSet, Seconds, Se
 #[cfg(feature = "metrics")]
 pub use metric_set::{MetricDescription, MetricSet};
 pub use panic_text::panic_text;
+#[cfg(feature = "reflector")]
+pub use reflection::{Reflection, reflect_candidates, reflect_leases};
 pub use request::{Cause, RequestError, Target, Verb};
 pub use request_slot::RequestSlot;
 pub use seed::random_seed;

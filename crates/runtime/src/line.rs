@@ -20,6 +20,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 }
 
 /// The beginning of a text, of so many bytes at most.
+#[cfg(feature = "events")]
 pub(crate) fn cut_bytes(text: &str, most: usize) -> String {
     const MARK: &str = "…";
     if text.len() <= most {

@@ -24,9 +24,9 @@ use tokio::sync::Semaphore;
 
 use crate::cluster::Cluster;
 use namespace_watch::NamespaceWatch;
-use object::WatchedObject;
 
 pub use event::WatchEvent;
+pub(crate) use object::WatchedObject;
 pub use options::{Scope, WatchOptions};
 
 /// A watch of Leases or LeaseCandidates. It never ends; dropping it closes its connections.

@@ -4,6 +4,7 @@
 
 mod migration;
 mod slow_server;
+mod two_watches;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

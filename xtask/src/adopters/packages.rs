@@ -21,14 +21,14 @@ pub(super) struct CratePackages {
 
 /// The part that counts of `cargo metadata`.
 #[derive(Debug, Deserialize)]
-struct WorkspaceMetadata {
+pub(super) struct WorkspaceMetadata {
     packages: Vec<WorkspacePackage>,
 }
 
 #[derive(Debug, Deserialize)]
-struct WorkspacePackage {
-    name: String,
-    version: String,
+pub(super) struct WorkspacePackage {
+    pub(super) name: String,
+    pub(super) version: String,
     /// The registries that it may go to: `None` for any.
     publish: Option<Vec<String>>,
     dependencies: Vec<PackageDependency>,
@@ -108,7 +108,7 @@ impl CratePackages {
 
 impl WorkspaceMetadata {
     /// The metadata of the workspace in that folder, from cargo.
-    fn of(folder: &Path) -> Result<Self> {
+    pub(super) fn of(folder: &Path) -> Result<Self> {
         let mut metadata = cargo();
         metadata
             .args(["metadata", "--no-deps", "--format-version=1"])
@@ -117,7 +117,7 @@ impl WorkspaceMetadata {
             .with_context(|| format!("failed to read what cargo says of {}", folder.display()))
     }
 
-    fn published(&self) -> impl Iterator<Item = &WorkspacePackage> {
+    pub(super) fn published(&self) -> impl Iterator<Item = &WorkspacePackage> {
         let is_published = |package: &&WorkspacePackage| package.publish.is_none();
         self.packages.iter().filter(is_published)
     }

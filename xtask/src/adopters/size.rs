@@ -1,4 +1,5 @@
-//! The cost of `elector-candidate` in a program that has a client of kube anyway: crates, and bytes of its executable.
+//! The cost of `elector-candidate` in a program that has a client of kube anyway: crates, bytes of its executable, and the
+//! time of its build.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,8 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use super::PROGRAMS;
-use super::packages::{BUILT, CratePackages};
-use crate::commands::{self, cargo, show_and_run};
+use super::packages::CratePackages;
+use crate::build_times::CommandTime;
+use crate::commands::{self, cargo};
 use crate::{measured, paths};
 
 /// A program of which the size is reported. It is made of an adopter.
@@ -38,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 "#;
 
 /// Without the crate, with it, and with each of its features.
-const SIZED: [SizedProgram; 6] = [
+const SIZED: [SizedProgram; 7] = [
     sized(
         WITHOUT,
         "a client of kube 5 on rustls with ring, and one request",
@@ -47,6 +49,7 @@ const SIZED: [SizedProgram; 6] = [
     sized("clap", "with the feature `clap`"),
     sized("connect", "with the feature `connect`"),
     sized("controller", "with the feature `controller`"),
+    sized("events", "with the feature `events`"),
     sized("metrics", "with the feature `metrics`"),
 ];
 const WITHOUT: &str = "without";
@@ -62,20 +65,24 @@ const fn sized(name: &'static str, described: &'static str) -> SizedProgram {
 /// When one cannot be built.
 pub(crate) fn tell(record: bool) -> Result<()> {
     let packages = CratePackages::make()?;
-    let mut table = String::from("| program | crates | executable |\n|---|---|---|\n");
+    let processors = std::thread::available_parallelism()?;
+    let mut table = format!(
+        "| program | crates | executable | its build, on {processors} processors | of the processors |\n\
+         |---|---|---|---|---|\n"
+    );
     for program in &SIZED {
         let folder = program.make()?;
         let crates = count_crates(&folder, &packages)?;
         // Parts of a feature that a program does not use are not in its executable.
-        let size = if [WITHOUT, WITH].contains(&program.name) {
-            let bytes = program.build(&folder, &packages)?;
+        let built = if [WITHOUT, WITH].contains(&program.name) {
+            let (bytes, time) = program.build(&folder, &packages)?;
             // Writing to a String does not fail, here and below.
             let megabytes = bytes / 10_000;
-            format!("{}.{:02} MB", megabytes / 100, megabytes % 100)
+            format!("{}.{:02} MB | {time}", megabytes / 100, megabytes % 100)
         } else {
-            String::new()
+            " | | ".to_owned()
         };
-        let _ = writeln!(table, "| {} | {crates} | {size} |", program.described);
+        let _ = writeln!(table, "| {} | {crates} | {built} |", program.described);
     }
     print!("{table}");
     if record {
@@ -140,9 +147,13 @@ impl SizedProgram {
         Ok(folder)
     }
 
-    /// Builds it as it would be shipped. How many bytes it has then.
-    fn build(&self, folder: &Path, packages: &CratePackages) -> Result<u64> {
-        let built = paths::workspace().join(BUILT);
+    /// Builds it as it would be shipped, from nothing but the sources, which are there. The result is the number of its
+    /// bytes, and the time that this took.
+    fn build(&self, folder: &Path, packages: &CratePackages) -> Result<(u64, CommandTime)> {
+        let built = folder.join("target");
+        if built.exists() {
+            fs::remove_dir_all(&built).context("failed to remove what was built before")?;
+        }
         let mut build = cargo();
         build
             .args(["build", "--release", "--target-dir"])
@@ -150,11 +161,11 @@ impl SizedProgram {
             .args(packages.patches_for(folder)?)
             .current_dir(folder)
             .env("CARGO_PROFILE_RELEASE_STRIP", "true");
-        show_and_run(&mut build)?;
+        let time = CommandTime::of(&mut build)?;
         let program = built.join("release").join(self.name);
         let metadata = fs::metadata(&program)
             .with_context(|| format!("failed to look at {}", program.display()))?;
-        Ok(metadata.len())
+        Ok((metadata.len(), time))
     }
 }
 

@@ -83,18 +83,24 @@ fn what_follows_a_term_and_a_failure_can_be_chosen() {
     let usual = config(&[]);
     assert_eq!(usual.after_term, AfterTerm::CampaignAgain);
     assert_eq!(usual.after_failure, AfterFailure::End);
-    assert!(!usual.client_go_peers && !usual.record_events);
+    assert!(!usual.client_go_peers);
     let other = config(&[
         "--after-term",
         "return",
         "--after-failure",
         "retry",
         "--client-go-peers",
-        "--record-events",
     ]);
     assert_eq!(other.after_term, AfterTerm::Return);
     assert_eq!(other.after_failure, AfterFailure::Retry);
-    assert!(other.client_go_peers && other.record_events);
+    assert!(other.client_go_peers);
+}
+
+#[cfg(feature = "events")]
+#[test]
+fn its_terms_are_reported_in_events_where_that_is_wished() {
+    assert!(!config(&[]).record_events);
+    assert!(config(&["--record-events"]).record_events);
 }
 
 #[test]

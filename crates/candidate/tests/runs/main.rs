@@ -13,6 +13,7 @@ mod causes;
 mod controller;
 mod disabled;
 mod ends;
+#[cfg(feature = "events")]
 mod events;
 mod first_start;
 mod guarded;

@@ -8,7 +8,7 @@ use kube::core::DynamicResourceScope;
 use serde::de::DeserializeOwned;
 
 /// A kind of object that the elector and the candidates watch.
-pub(super) trait WatchedObject:
+pub(crate) trait WatchedObject:
     Resource<Scope = DynamicResourceScope, DynamicType: Clone + Debug + Unpin>
     + Clone
     + Debug

@@ -1,0 +1,77 @@
+//! `cargo xtask packages`: all of a publication of the crates but the upload.
+
+use anyhow::Result;
+
+use super::packages::WorkspaceMetadata;
+use crate::cargo_tool::TYPES_OF_KUBERNETES;
+use crate::commands::{cargo, show_and_run};
+use crate::paths;
+
+/// Where cargo makes and builds the packages, from the root of the workspace.
+const BUILT: &str = "target/packages";
+
+/// Has cargo make the package of each crate, build it from the packages of the others, and ask the registry.
+///
+/// # Errors
+/// When one could not be published.
+pub(crate) fn rehearse() -> Result<()> {
+    let metadata = WorkspaceMetadata::of(paths::workspace())?;
+    let mut publish = cargo();
+    publish
+        .args(["publish", "--dry-run", "--allow-dirty"])
+        .args(["--target-dir", BUILT])
+        .envs([TYPES_OF_KUBERNETES]);
+    for published in metadata.published() {
+        publish.args(["--package", &published.name]);
+    }
+    show_and_run(&mut publish)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::commands;
+
+    /// The page of a crate in the registry is its metadata and its README.
+    #[test]
+    fn each_crate_that_is_published_has_a_page_of_its_own() {
+        let mut metadata = cargo();
+        metadata.args(["metadata", "--no-deps", "--format-version=1"]);
+        let metadata = commands::read(&mut metadata).unwrap().stdout;
+        let metadata: Value = serde_json::from_str(&metadata).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        for package in packages.iter().filter(|it| it["publish"].is_null()) {
+            let text = |field: &str| package[field].as_str().unwrap_or_default();
+            let name = text("name");
+            assert!(text("description").len() > 40, "{name}");
+            assert_eq!(text("documentation"), format!("https://docs.rs/{name}"));
+            assert_eq!(text("readme"), "README.md", "{name}");
+            for field in ["license", "rust_version"] {
+                assert!(!text(field).is_empty(), "{name} has no {field}");
+            }
+            for field in ["keywords", "categories"] {
+                let count = package[field].as_array().unwrap().len();
+                assert!((1..=5).contains(&count), "{name} has {count} {field}");
+            }
+            let readme = Path::new(text("manifest_path")).with_file_name("README.md");
+            let readme = fs::read_to_string(readme).unwrap();
+            assert!(readme.starts_with(&format!("# {name}\n")), "{name}");
+            let begin = format!("dependencies]\n{name} = ");
+            let (_, own) = readme.split_once(&begin).expect("a block of dependencies");
+            let (own, _) = own.split_once('\n').unwrap();
+            let version = text("version");
+            let (minor, _) = version.rsplit_once('.').unwrap();
+            let versions = [format!("\"{minor}\""), format!("\"={version}\"")];
+            assert!(versions.iter().any(|it| own.contains(it)), "{name}: {own}");
+            // A relative link leads nowhere in a registry.
+            for link in readme.split("](").skip(1) {
+                assert!(link.starts_with("https://"), "{name}: {link:.40}");
+            }
+        }
+    }
+}
