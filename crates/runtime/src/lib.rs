@@ -68,12 +68,15 @@ mod metric_series;
 #[cfg(feature = "metrics")]
 mod metric_set;
 mod panic_text;
+#[cfg(feature = "metrics")]
+mod process_collector;
 #[cfg(feature = "connect")]
 mod proxy;
 mod request;
 mod request_slot;
 mod secrets;
 mod seed;
+mod server_contact;
 mod signals;
 mod terminal;
 #[cfg(test)]
@@ -106,9 +109,12 @@ pub use metric_series::{HistogramBuckets, HistogramFamily, LabelSet, Seconds, Se
 #[cfg(feature = "metrics")]
 pub use metric_set::{MetricDescription, MetricSet};
 pub use panic_text::panic_text;
+#[cfg(feature = "metrics")]
+pub use process_collector::ProcessCollector;
 pub use request::{Cause, RequestError, Target, Verb};
 pub use request_slot::RequestSlot;
 pub use seed::random_seed;
+pub use server_contact::ServerContact;
 pub use signals::{Signal, shutdown_signal};
 pub use terminal::{printable, printable_json};
 pub use watch::{Scope, Watch, WatchEvent, WatchOptions, watch_candidates, watch_leases};
