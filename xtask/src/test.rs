@@ -63,7 +63,7 @@ struct Prepared {
     kubectl: PathBuf,
     /// Why there is no client-go candidate or kube-scheduler, if so.
     without_interop: Option<String>,
-    /// There is Helm, which takes a minute to build and is left out otherwise.
+    /// There are Helm and promtool, which take minutes to build and are left out otherwise.
     helm: bool,
 }
 
@@ -93,8 +93,9 @@ const REAL: [&str; 4] = [
     "tests/faults faults",
 ];
 
-/// One of them; some of its tests need more, programs of others, which their names say: of client-go, and Helm.
-const CLUSTER: (&str, &str, &str) = ("xtask real", "client_go", "helm");
+/// One of them; some of its tests need more, programs of others, which their names say: of client-go, and with `--long` Helm
+/// and promtool.
+const CLUSTER: (&str, &str, [&str; 2]) = ("xtask real", "client_go", ["helm", "promtool"]);
 
 /// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had. True if all went
 /// well.
@@ -130,7 +131,9 @@ pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
                 println!("left out: interop with client-go and kube-scheduler, because {reason}");
             }
             if !prepared.helm {
-                println!("left out: the chart as Helm renders it, which takes --long and Go");
+                println!(
+                    "left out: the chart as Helm renders it, and the alerts as promtool tests them, which take --long and Go"
+                );
             }
         }
         None => println!(
@@ -225,7 +228,9 @@ fn on_a_cluster(
             }
         }
         if program.name == CLUSTER.0 && !prepared.helm {
-            command.args(["--skip", CLUSTER.2]);
+            for of_others in CLUSTER.2 {
+                command.args(["--skip", of_others]);
+            }
         }
         if program.name == SCENARIOS {
             command.args(wanted.all_modes.then_some("--all-modes"));
@@ -272,6 +277,7 @@ fn prepare(require_interop: bool, long: bool) -> Result<Prepared> {
     if helm {
         binaries::helm()?;
         binaries::kube_score()?;
+        binaries::promtool()?;
         binaries::kube_controller_manager()?;
     }
     Ok(Prepared {

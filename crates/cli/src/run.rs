@@ -115,7 +115,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let (health, metrics) = (Health::default(), Metrics::default());
+    let (health, metrics) = (Health::default(), endpoints.metrics());
     let _endpoints = runtime.block_on(endpoints.serve(&health, &metrics))?;
     runtime.block_on(elect(config, health, metrics, &client))?;
     // Connections are all that is left.

@@ -126,6 +126,13 @@ impl Elector {
     /// time to end; then the lock of the built-in controller and that of the electors are released if this elector held
     /// them.
     pub async fn run(self, shutdown: impl Future) {
+        let contact = self.context.cluster.contact();
+        if let Some(metrics) = &self.metrics {
+            metrics.set_contact(contact.clone());
+        }
+        if let Some(health) = &self.health {
+            health.begin(&self.context.clock, contact);
+        }
         let election = self.context.config.leader_election.as_ref();
         let mut lock = election.map(|election| {
             let mut observer = Arc::clone(&self.context.observer);
@@ -160,9 +167,6 @@ impl Elector {
         let discovery =
             || ApiDiscovery::new(cluster.clone(), API_DISCOVERY_PERIOD, self.context.seed);
         let (mut api_discovery, mut found) = (discovery(), None);
-        if let Some(health) = &self.health {
-            health.begin(clock);
-        }
         loop {
             let candidates = match found.take() {
                 Some(api) => api,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use elector_protocol::Instant;
-use elector_runtime::{Clock, HealthCheck, HealthChecks, RequestError};
+use elector_runtime::{Clock, HealthCheck, HealthChecks, RequestError, ServerContact};
 
 /// The health of one elector, as it reports it itself. Clones are the same one.
 ///
@@ -14,12 +14,13 @@ use elector_runtime::{Clock, HealthCheck, HealthChecks, RequestError};
 /// |---|---|---|
 /// | `ping` | live, ready | never: the process answers |
 /// | `loop` | live | when the elector's loop has not turned for [`Health::LOOP_BOUND`] |
+/// | `credentials` | live | when the client certificate in use has expired, or the server has taken the credentials for unknown (401) for [`Health::REFUSED_BOUND`] |
 /// | `discovery` | ready | as long as no API of LeaseCandidates has been found |
 /// | `lease-sync`, `candidate-sync` | ready | until all Leases, or candidates, are listed, and again after a gap |
 /// | `permissions` | ready | for 90 s after the server refused a request for lack of rights or of credentials |
 /// | `shutdown` | ready | once it was stopped |
 ///
-/// Being alive does not depend on the API server, and neither of the two on leadership among electors: a standby is
+/// Being alive does not depend on an API server that answers nothing, and neither of the two on leadership among electors: a standby is
 /// ready.
 ///
 /// ```
@@ -27,7 +28,7 @@ use elector_runtime::{Clock, HealthCheck, HealthChecks, RequestError};
 ///
 /// let health = Health::default();
 /// let answer = health.checks().answer("/livez", Some("verbose"));
-/// assert_eq!(answer.body(), "[+]ping ok\n[+]loop ok\nlivez check passed\n");
+/// assert_eq!(answer.body(), "[+]ping ok\n[+]loop ok\n[+]credentials ok\nlivez check passed\n");
 /// assert_eq!(health.checks().answer("/readyz", None).code(), 500); // no elector runs yet
 /// ```
 #[derive(Clone, Default)]
@@ -37,6 +38,8 @@ pub struct Health(Arc<HealthState>);
 struct HealthState {
     /// That of the elector, from its start on.
     clock: OnceLock<Arc<dyn Clock>>,
+    /// The server of the elector that began last.
+    contact: Mutex<Option<ServerContact>>,
     /// When the loop last turned, in nanoseconds of that clock.
     turned: AtomicU64,
     readiness: Mutex<Readiness>,
@@ -66,6 +69,9 @@ impl Health {
     /// The longest pause of the loop: six turns of an idle one. 30 s.
     pub const LOOP_BOUND: Duration = Duration::from_secs(30);
 
+    /// For how long a server may answer 401, and nothing else, before a restart is worth a try. 5 min.
+    pub const REFUSED_BOUND: Duration = Duration::from_secs(300);
+
     /// The checks.
     pub fn checks(&self) -> HealthChecks {
         let check = |name, check: fn(&HealthState) -> Result<(), String>| {
@@ -73,7 +79,11 @@ impl Health {
             HealthCheck::new(name, move || check(&state))
         };
         HealthChecks {
-            live: vec![HealthCheck::ping(), check("loop", HealthState::check_loop)],
+            live: vec![
+                HealthCheck::ping(),
+                check("loop", HealthState::check_loop),
+                check("credentials", HealthState::check_credentials),
+            ],
             ready: vec![
                 HealthCheck::ping(),
                 check("discovery", |state| {
@@ -95,8 +105,20 @@ impl Health {
         }
     }
 
-    /// An elector with that clock begins.
-    pub(crate) fn begin(&self, clock: &Arc<dyn Clock>) {
+    /// True if an elector is ready, as `/readyz` has it.
+    pub(crate) fn is_ready(&self) -> bool {
+        let readiness = self.readiness();
+        let synced = readiness.leases_synced && readiness.candidates_synced;
+        let is_there = readiness.discovered && synced && !readiness.ending;
+        drop(readiness);
+        is_there && self.0.check_permissions().is_ok()
+    }
+
+    /// An elector with that clock begins, on that server.
+    pub(crate) fn begin(&self, clock: &Arc<dyn Clock>, contact: &ServerContact) {
+        // A poisoned lock holds a valid state: every update is a single assignment.
+        let known = self.0.contact.lock();
+        *known.unwrap_or_else(PoisonError::into_inner) = Some(contact.clone());
         // A value that served an elector before goes on with the clock of that one.
         let clock = self.0.clock.get_or_init(|| Arc::clone(clock));
         self.turn(clock.monotonic());
@@ -144,6 +166,30 @@ impl HealthState {
         Err(format!(
             "the loop of the elector has not turned for {still:?}, the limit is {bound:?}"
         ))
+    }
+
+    fn check_credentials(&self) -> Result<(), String> {
+        let contact = self.contact.lock();
+        let contact = contact.unwrap_or_else(PoisonError::into_inner);
+        let (Some(contact), Some(clock)) = (&*contact, self.clock.get()) else {
+            return Ok(());
+        };
+        let expires = contact.certificate_expires();
+        if let Some(expires) = expires.filter(|expires| *expires <= clock.wall()) {
+            let since = clock.wall().as_micros() - expires.as_micros();
+            return Err(format!(
+                "the client certificate expired {} s ago: renew it in its file, which is read anew",
+                since / 1_000_000
+            ));
+        }
+        let refused = contact.refused_for();
+        match refused.filter(|refused| *refused >= Health::REFUSED_BOUND) {
+            None => Ok(()),
+            Some(refused) => Err(format!(
+                "the API server has answered 401 for {} s: these credentials are none",
+                refused.as_secs()
+            )),
+        }
     }
 
     fn check_permissions(&self) -> Result<(), String> {

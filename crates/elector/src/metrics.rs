@@ -5,35 +5,45 @@
 //! ```
 //!
 //! The elector's loop only adds to numbers; the text is made on the task that is asked for it. No label holds text from
-//! an object but the names of the first [`NAMESPACES`] namespaces.
+//! an object but the names of namespaces, of which there are at most a number that is given.
 
 mod ack_timer;
 mod candidate_counts;
+mod contact;
 mod lease_tracker;
+mod measured_lease;
 mod namespaces;
 mod observed_leadership;
+mod obstacle;
+mod open_times;
 mod queue;
 mod writes;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use elector_runtime::{
-    HistogramFamily, LabelSet, MetricDescription, MetricSet, Seconds, SecondsGauge, WriteCounts,
+    HistogramFamily, LabelSet, MetricDescription, MetricSet, ProcessCollector, Seconds,
+    SecondsGauge, ServerContact, WriteCounts,
 };
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
+use self::candidate_counts::CandidateCounts;
+use self::contact::ContactCollector;
+use self::measured_lease::LeadershipState;
 use self::namespaces::NamespaceLabels;
+use self::observed_leadership::LeadershipEnd;
 use self::writes::WriteCollector;
 use crate::event::{ElectorObserver, Event};
 use crate::view::LimitHit;
 
 pub(crate) use self::ack_timer::AckTimer;
-pub(crate) use self::lease_tracker::{LeaseTracker, Obstacle};
+pub(crate) use self::lease_tracker::LeaseTracker;
+pub(crate) use self::obstacle::Obstacle;
 pub(crate) use self::queue::MeasuredQueue;
 
 /// The figures of one elector. Clones are the same ones.
@@ -53,7 +63,13 @@ pub struct Metrics(Arc<MetricFamilies>);
 struct MetricFamilies {
     set: MetricSet,
     namespaces: Mutex<NamespaceLabels>,
+    acting: Gauge,
+    ready: Gauge,
+    contact: ContactCollector,
     leaderless_seconds: Family<LabelSet, Seconds>,
+    longest_leaderless: Family<LabelSet, SecondsGauge>,
+    oldest_preference: Family<LabelSet, SecondsGauge>,
+    preference: Histogram,
     leases: Family<LabelSet, Gauge>,
     leader_changes: Family<LabelSet, Counter>,
     handover: Histogram,
@@ -75,19 +91,31 @@ struct MetricFamilies {
     queue_longest: Family<LabelSet, SecondsGauge>,
 }
 
-/// The limit of distinct namespaces; all further ones share a label.
-pub(crate) const NAMESPACES: usize = 100;
-
 /// Those of client-go's workqueue.
 const QUEUE_BUCKETS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
 
 const NAMESPACE: &str = "namespace";
+
+/// The limits that a lease or a namespace can hit.
+const LIMITS: [&str; 3] = [
+    "candidates_of_lease",
+    "candidates_of_namespace",
+    "requests_of_namespace",
+];
 
 // === impl Metrics ===
 
 impl Metrics {
     /// The content type of what [`Self::encode`] returns.
     pub const CONTENT_TYPE: &str = MetricSet::CONTENT_TYPE;
+
+    /// The number of namespaces with a label of their own where nothing else is said.
+    pub const NAMESPACES: usize = 100;
+
+    /// Figures in which that many namespaces have a label of their own at the same time; all others share one.
+    pub fn with_namespaces(namespaces: usize) -> Self {
+        Self(Arc::new(MetricFamilies::new(namespaces)))
+    }
 
     /// The figures now, in the text format of OpenMetrics.
     pub fn encode(&self) -> String {
@@ -127,9 +155,9 @@ impl Metrics {
     /// There was more of something than one namespace or lease may have.
     pub(crate) fn count_limit_hit(&self, hit: &LimitHit) {
         let limit = match hit {
-            LimitHit::Lease { .. } => "candidates_of_lease",
-            LimitHit::Namespace { .. } => "candidates_of_namespace",
-            LimitHit::Writes { .. } => "requests_of_namespace",
+            LimitHit::Lease { .. } => LIMITS[0],
+            LimitHit::Namespace { .. } => LIMITS[1],
+            LimitHit::Writes { .. } => LIMITS[2],
         };
         let labels = self.labels(&hit.lease().namespace, "limit", limit);
         self.0.limits_hit.get_or_create(&labels).inc();
@@ -137,13 +165,66 @@ impl Metrics {
 
     /// The labels of a figure of a namespace.
     fn labels(&self, namespace: &Arc<str>, label: &'static str, value: &'static str) -> LabelSet {
-        // A poisoned lock holds a valid state: every update is a single insertion.
-        let namespaces = self.0.namespaces.lock();
-        let mut namespaces = namespaces.unwrap_or_else(PoisonError::into_inner);
         vec![
-            (NAMESPACE, namespaces.value(namespace)),
+            (NAMESPACE, self.namespace_label(namespace)),
             (label, Cow::Borrowed(value)),
         ]
+    }
+
+    /// The value of the label of a namespace.
+    fn namespace_label(&self, namespace: &Arc<str>) -> Cow<'static, str> {
+        self.namespaces().value(namespace)
+    }
+
+    /// A lease of this namespace comes into the figures.
+    fn add_lease(&self, namespace: &Arc<str>) {
+        self.namespaces().add_lease(namespace);
+    }
+
+    /// A lease of this namespace has left the figures. The value of the label that goes with it, if one does.
+    fn remove_lease(&self, namespace: &Arc<str>) -> Option<Cow<'static, str>> {
+        let is_gone = self.namespaces().remove_lease(namespace);
+        is_gone.then(|| self.0.remove_namespace(namespace))
+    }
+
+    /// No lease is in the figures any more.
+    fn forget_leases(&self) {
+        let families = &self.0;
+        for gauges in [&families.leases, &families.candidates, &families.obstructed] {
+            gauges.clear();
+        }
+        families.longest_leaderless.clear();
+        families.oldest_preference.clear();
+        self.namespaces().remove_leases();
+    }
+
+    /// All leases are in the figures: what is left of other namespaces goes.
+    fn remove_unused_namespaces(&self) {
+        let unused = self.namespaces().remove_unused();
+        for namespace in unused {
+            self.0.remove_namespace(&namespace);
+        }
+    }
+
+    fn namespaces(&self) -> MutexGuard<'_, NamespaceLabels> {
+        // A poisoned lock holds a valid state: a label that is counted wrongly stays for longer.
+        let namespaces = self.0.namespaces.lock();
+        namespaces.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This elector acts, or stands by.
+    pub(crate) fn set_acting(&self, acts: bool) {
+        self.0.acting.set(i64::from(acts));
+    }
+
+    /// This elector is ready to act, or not.
+    pub(crate) fn set_ready(&self, is_ready: bool) {
+        self.0.ready.set(i64::from(is_ready));
+    }
+
+    /// The server that this elector talks to.
+    pub(crate) fn set_contact(&self, contact: ServerContact) {
+        self.0.contact.set(contact);
     }
 
     /// A watch of this resource lists anew.
@@ -161,7 +242,16 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
+        Self::with_namespaces(Self::NAMESPACES)
+    }
+}
+
+// === impl MetricFamilies ===
+
+impl MetricFamilies {
+    fn new(namespaces: usize) -> Self {
         let mut set = MetricSet::default();
+        let contact = ContactCollector::default();
         let writes = Arc::<WriteCounts>::default();
         set.info(
             "elector_build",
@@ -172,17 +262,45 @@ impl Default for Metrics {
             WriteCollector::new(Arc::clone(&writes)),
             [WriteCollector::description()],
         );
-        Self(Arc::new(MetricFamilies {
-            namespaces: Mutex::new(NamespaceLabels::new(NAMESPACES)),
+        set.collect(contact.clone(), ContactCollector::descriptions());
+        set.collect(ProcessCollector, ProcessCollector::descriptions());
+        Self {
+            namespaces: Mutex::new(NamespaceLabels::new(namespaces)),
+            acting: set.single_gauge(
+                "elector_acting",
+                "1 while this elector acts, 0 while it stands by, or is about to begin",
+            ),
+            ready: set.single_gauge(
+                "elector_ready",
+                "1 while this elector is ready, as /readyz has it, else 0",
+            ),
+            contact,
+            longest_leaderless: set.seconds_gauge(
+                "elector_longest_leaderless",
+                &[NAMESPACE],
+                "For how long a lease has lacked a leader, that which has for the longest; 0 where none does",
+            ),
+            oldest_preference: set.seconds_gauge(
+                "elector_oldest_preference",
+                &[NAMESPACE],
+                "For how long a leader has been asked to make room and has not, that which has for the longest",
+            ),
+            preference: set.histogram(
+                "elector_preference_duration",
+                &[
+                    0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+                ],
+                "From a preference to the end of the term of the leader that was asked to make room",
+            ),
             leaderless_seconds: set.seconds(
                 "elector_leaderless",
                 &[NAMESPACE],
-                "Time that leases with candidates were without a leader, summed over the leases",
+                "Time that leases lacked a leader, summed over the leases",
             ),
             leases: set.gauge(
                 "elector_leases",
                 &[NAMESPACE, "state"],
-                "Leases that candidates name: led or leaderless",
+                "Leases that candidates name or that were elected: led, leaderless, released or abandoned",
             ),
             leader_changes: set.counter(
                 "elector_leader_changes",
@@ -281,7 +399,33 @@ impl Default for Metrics {
                 "How long the oldest decision under way has been",
             ),
             set,
-        }))
+        }
+    }
+
+    /// Removes every figure of a namespace that had a label of its own, and returns its value.
+    fn remove_namespace(&self, namespace: &Arc<str>) -> Cow<'static, str> {
+        let value: Cow<'static, str> = Cow::Owned(namespace.as_ref().to_owned());
+        let alone = vec![(NAMESPACE, value.clone())];
+        self.leaderless_seconds.remove(&alone);
+        self.longest_leaderless.remove(&alone);
+        self.oldest_preference.remove(&alone);
+        let with = |label, of| vec![(NAMESPACE, value.clone()), (label, Cow::Borrowed(of))];
+        for state in LeadershipState::ALL {
+            self.leases.remove(&with("state", state.as_str()));
+        }
+        for state in CandidateCounts::states() {
+            self.candidates.remove(&with("state", state));
+        }
+        for obstacle in Obstacle::ALL {
+            self.obstructed.remove(&with("obstacle", obstacle.as_str()));
+        }
+        for end in LeadershipEnd::ALL {
+            self.leader_changes.remove(&with("reason", end.as_str()));
+        }
+        for limit in LIMITS {
+            self.limits_hit.remove(&with("limit", limit));
+        }
+        value
     }
 }
 

@@ -107,7 +107,7 @@ impl<'a> ElectorSession<'a> {
     pub(crate) fn new(
         context: &ElectorContext,
         candidates: CandidateApi,
-        monitor: SessionMonitor,
+        mut monitor: SessionMonitor,
         api_discovery: &'a mut ApiDiscovery,
         elector_lock: Option<&'a mut ElectorLock>,
         events: &'a mut EventRecorder,
@@ -129,6 +129,7 @@ impl<'a> ElectorSession<'a> {
         };
         let now = clock.monotonic();
         events.begin(candidates);
+        monitor.set_acting(elector_lock.is_none());
         Self {
             leases: watch_leases(cluster, &scope, &options),
             candidates: watch_candidates(cluster, candidates, &scope, &options),
@@ -458,7 +459,7 @@ impl<'a> ElectorSession<'a> {
         let (lease, failures) = (election.lease(), &mut self.inputs.failures);
         self.events
             .record_decision(now, wall, key, lease, &decision, failures);
-        self.monitor.note_decision(key, &decision.reason);
+        self.monitor.note_decision(now, key, &decision.reason);
         self.log_standstill(now, key, &decision);
         if let Some(event) = Event::of_preference(key, &decision.reason) {
             self.emit(&event);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use elector_api::{Lease, Malformed};
 use elector_protocol::elector::Election;
 use elector_protocol::{
-    CandidateSpec, Instant, LeaseKey, LeaseSnapshot, Rejection, ResourceVersion,
+    CandidateSpec, Instant, LeaseKey, LeaseSnapshot, ObservedLease, Rejection, ResourceVersion,
 };
 use elector_runtime::panic_text;
 
@@ -187,6 +187,17 @@ impl View {
         let mut keys: Vec<_> = keys.collect();
         keys.sort_unstable();
         keys
+    }
+
+    /// The Lease of a lease that was elected and that no candidate names any more.
+    pub(crate) fn abandoned(&self, key: &LeaseKey) -> Option<&ObservedLease> {
+        self.elections.get(key)?.abandoned()
+    }
+
+    /// Every such lease, in no order.
+    pub(crate) fn abandoned_keys(&self) -> impl Iterator<Item = &LeaseKey> {
+        let elections = self.elections.iter();
+        elections.filter_map(|(key, entry)| entry.abandoned().map(|_| key))
     }
 
     /// The object of this very revision of a Lease, if there is one at hand. One that was read because it is large is

@@ -11,6 +11,7 @@ use elector_api::{CandidateApi, NotServed};
 use kube::Client;
 
 use crate::request::{Cause, RequestError, Target, Verb};
+use crate::server_contact::ServerContact;
 
 /// A client with what its errors need to name. Cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -19,6 +20,7 @@ pub struct Cluster {
     url: Arc<str>,
     namespace: Arc<str>,
     request_timeout: Duration,
+    contact: ServerContact,
 }
 
 /// The answer to `GET /apis/{group}`, as far as it matters here.
@@ -59,7 +61,14 @@ impl Cluster {
             client,
             url: url.into(),
             request_timeout,
+            contact: ServerContact::new(),
         }
+    }
+
+    /// The same with a contact that its client keeps too.
+    #[cfg(feature = "connect")]
+    pub(crate) fn with_contact(self, contact: ServerContact) -> Self {
+        Self { contact, ..self }
     }
 
     /// The same with another namespace as the one that [`namespace`](Self::namespace) tells.
@@ -86,6 +95,11 @@ impl Cluster {
     /// The client, for requests that this crate has no word for. It waits for an answer without a bound.
     pub const fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// When the API server last answered, and until when the credentials are good.
+    pub const fn contact(&self) -> &ServerContact {
+        &self.contact
     }
 
     /// The address of the API server.
@@ -175,12 +189,12 @@ impl Cluster {
         timeout: Duration,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestError> {
-        let cause = match tokio::time::timeout(timeout, request).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => Cause::of(error),
-            Err(_) => Cause::TimedOut(timeout),
+        let answer = match tokio::time::timeout(timeout, request).await {
+            Ok(answer) => answer.map_err(Cause::of),
+            Err(_) => Err(Cause::TimedOut(timeout)),
         };
-        Err(self.error(target, cause))
+        self.contact.note(&answer);
+        answer.map_err(|cause| self.error(target, cause))
     }
 
     pub(crate) fn error(&self, target: Target, cause: Cause) -> RequestError {

@@ -1,5 +1,6 @@
 //! Finding a cluster as kubectl finds it, and connecting to it as a controller should.
 
+mod certificate;
 mod rotation;
 mod stack;
 
@@ -10,13 +11,16 @@ use std::time::Duration;
 
 #[cfg(feature = "clap")]
 use elector_api::parse_duration_or_seconds;
+use futures::FutureExt as _;
 use kube::Config;
 use kube::config::{self, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+use self::rotation::{FollowedFiles, Rotation};
 use crate::cluster::Cluster;
 use crate::line::one_line;
 use crate::proxy::ProxyVariables;
 use crate::secrets::{setup_failure, shown};
+use crate::server_contact::ServerContact;
 
 /// Which cluster to talk to, and as which user. Flags of kubectl's names, each with a variable of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,14 +159,56 @@ pub async fn connect(args: &ClientArgs) -> Result<Cluster, ConnectError> {
 }
 
 async fn open(args: &ClientArgs, environment: &Environment) -> Result<Cluster, ConnectError> {
+    let contact = ServerContact::new();
+    let rotation = rotation(args, environment, contact.clone())?;
     let config = configuration(args, environment).await?;
     let url = shown(&config.cluster_url);
-    let client =
-        rotation::client(config, rotation::LOOK_EVERY).map_err(|error| ConnectError::Client {
+    let client = rotation
+        .client(config)
+        .map_err(|error| ConnectError::Client {
             url: url.clone(),
             why: setup_failure(&error),
         })?;
-    Ok(Cluster::new(client, url, args.request_timeout))
+    Ok(Cluster::new(client, url, args.request_timeout).with_contact(contact))
+}
+
+/// Follows the kubeconfigs, as they are now, from before they are used.
+fn rotation(
+    args: &ClientArgs,
+    environment: &Environment,
+    contact: ServerContact,
+) -> Result<Rotation, ConnectError> {
+    let kubeconfigs = match args.source(environment)? {
+        ConfigSource::File(file) => vec![file],
+        ConfigSource::List(files) => files,
+        ConfigSource::InCluster => Vec::new(),
+    };
+    let files = FollowedFiles::new(kubeconfigs.clone());
+    let mut args = args.clone();
+    if args.context.is_none() {
+        // Another context that becomes the current one later changes nothing.
+        let mut contexts = kubeconfigs.iter().filter_map(|file| {
+            let kubeconfig = Kubeconfig::read_from(file).ok()?;
+            kubeconfig.current_context.filter(|it| !it.is_empty())
+        });
+        args.context = contexts.next();
+    }
+    let environment = environment.clone();
+    let reread = move |before: &Config| -> Result<Config, String> {
+        // Files are read without waiting.
+        let config = configuration(&args, &environment).now_or_never();
+        let config = config.unwrap_or(Err(ConnectError::NoCluster));
+        let config = config.map_err(|error| one_line(&error.to_string()))?;
+        if config.cluster_url == before.cluster_url {
+            return Ok(config);
+        }
+        // It may be another cluster, and this process goes by what it knows of the one that it has.
+        let url = shown(&config.cluster_url);
+        Err(format!(
+            "they name another server, {url}, which takes a restart"
+        ))
+    };
+    Ok(Rotation::new(Box::new(reread), files, contact))
 }
 
 // === impl ClientArgs ===

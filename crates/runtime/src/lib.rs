@@ -80,6 +80,8 @@ mod metric_series;
 #[cfg(feature = "metrics")]
 mod metric_set;
 mod panic_text;
+#[cfg(feature = "metrics")]
+mod process_collector;
 #[cfg(feature = "connect")]
 mod proxy;
 #[cfg(feature = "reflector")]
@@ -88,6 +90,7 @@ mod request;
 mod request_slot;
 mod secrets;
 mod seed;
+mod server_contact;
 #[cfg(unix)]
 mod signals;
 mod terminal;
@@ -122,11 +125,14 @@ pub use metric_series::{HistogramBuckets, HistogramFamily, LabelSet, Seconds, Se
 #[cfg(feature = "metrics")]
 pub use metric_set::{MetricDescription, MetricSet};
 pub use panic_text::panic_text;
+#[cfg(feature = "metrics")]
+pub use process_collector::ProcessCollector;
 #[cfg(feature = "reflector")]
 pub use reflection::{Reflection, reflect_candidates, reflect_leases};
 pub use request::{Cause, RequestError, Target, Verb};
 pub use request_slot::RequestSlot;
 pub use seed::random_seed;
+pub use server_contact::ServerContact;
 #[cfg(unix)]
 pub use signals::{Signal, shutdown_signal};
 pub use terminal::{printable, printable_json};

@@ -24,7 +24,7 @@ pub struct MetricDescription {
     pub kind: &'static str,
     /// The names of its labels.
     pub labels: Vec<&'static str>,
-    /// The unit, where it has one: `seconds`.
+    /// The unit, where it has one: `seconds` or `bytes`.
     pub unit: Option<&'static str>,
     /// Its meaning.
     pub help: &'static str,
@@ -99,6 +99,11 @@ impl MetricSet {
         help: &'static str,
     ) -> Family<LabelSet, Gauge> {
         self.with((name, ""), "gauge", labels, help, Family::default())
+    }
+
+    /// A gauge without labels.
+    pub fn single_gauge(&mut self, name: &'static str, help: &'static str) -> Gauge {
+        self.with((name, ""), "gauge", &[], help, Gauge::default())
     }
 
     /// A gauge of seconds, named without `_seconds`.

@@ -85,6 +85,23 @@ pub fn kube_score() -> Result<PathBuf> {
     )
 }
 
+/// promtool, which tests the alerts; built on demand, without the discovery of targets, which it has no use for and which takes
+/// the modules of every cloud.
+///
+/// # Errors
+/// When there is no Go toolchain, or the build fails.
+pub fn promtool() -> Result<PathBuf> {
+    let module = paths::workspace().join("tests/cluster/go/promtool");
+    let prometheus = "github.com/prometheus/prometheus";
+    let version = golang::required_version(&module.join("go.mod"), prometheus)?;
+    let package = format!("{prometheus}/cmd/promtool");
+    let recipe = Recipe {
+        tag: Some("remove_all_sd"),
+        ..Recipe::new("promtool", version, module, package)
+    };
+    recipe.build()
+}
+
 /// Kubernetes' own kube-controller-manager of the usual release, which ends namespaces; built on demand.
 ///
 /// # Errors

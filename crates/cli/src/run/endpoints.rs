@@ -18,11 +18,21 @@ pub(crate) struct EndpointArgs {
     /// Serve the figures for Prometheus there, under /metrics; an address as above
     #[arg(long, value_name = "ADDRESS", default_value_t = BindAddress::Off)]
     metrics_bind_address: BindAddress,
+
+    /// How many namespaces have a value of their own in the label of figures; the rest share _other_. A namespace whose
+    /// leases are gone gives its place to the next that comes
+    #[arg(long, value_name = "N", default_value_t = Metrics::NAMESPACES)]
+    metrics_namespaces: usize,
 }
 
 // === impl EndpointArgs ===
 
 impl EndpointArgs {
+    /// The figures to serve.
+    pub(crate) fn metrics(&self) -> Metrics {
+        Metrics::with_namespaces(self.metrics_namespaces)
+    }
+
     /// Listens, and serves from now on, beside the elector.
     pub(crate) async fn serve(
         &self,

@@ -55,6 +55,11 @@ impl CandidateState {
 // === impl CandidateCounts ===
 
 impl CandidateCounts {
+    /// The values of the label of a state.
+    pub(super) fn states() -> impl Iterator<Item = &'static str> {
+        STATES.into_iter().map(CandidateState::as_str)
+    }
+
     pub(super) fn of(election: &Election, leader: Option<&Identity>) -> Self {
         let mut counts = Self::default();
         for candidate in election.candidates() {
@@ -63,6 +68,14 @@ impl CandidateCounts {
             *count = count.saturating_add(1);
         }
         counts
+    }
+
+    /// True if each that is counted has been pinged and has not answered.
+    pub(super) fn are_silent(self) -> bool {
+        let mut others = STATES
+            .into_iter()
+            .filter(|it| *it != CandidateState::Pinged);
+        others.all(|state| self.0[state as usize] == 0)
     }
 
     /// The states whose number differs from that of `before`, each with the difference.

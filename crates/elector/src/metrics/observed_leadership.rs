@@ -23,6 +23,8 @@ pub(super) struct LedTerm {
     /// When that was first seen.
     seen: Instant,
     expires_at: Instant,
+    /// Since when its holder is asked to make room for another.
+    preferred_since: Option<Instant>,
 }
 
 /// The end of a term in the label of a change of leader.
@@ -61,7 +63,7 @@ const TOLERANCE: Duration = Duration::from_secs(1);
 impl ObservedLeadership {
     /// A lease that was not followed before. `longest` is the duration of a record that names none.
     pub(super) fn begin(now: Instant, lease: Option<&ObservedLease>, longest: Duration) -> Self {
-        match lease.and_then(|lease| LedTerm::of(lease, longest)) {
+        match lease.and_then(|lease| LedTerm::of(now, lease, longest)) {
             Some(term) => Self::Led(term),
             None => Self::Leaderless {
                 since: now,
@@ -79,9 +81,13 @@ impl ObservedLeadership {
         longest: Duration,
     ) -> Option<LeaderChange> {
         self.tick(now);
-        let led = lease.and_then(|lease| LedTerm::of(lease, longest));
+        let led = lease.and_then(|lease| LedTerm::of(now, lease, longest));
         match (&mut *self, led) {
-            (Self::Led(known), Some(term)) if known.is(&term) => {
+            (Self::Led(known), Some(mut term)) if known.is(&term) => {
+                // Another preference in place of the one before asks for the same.
+                if let (Some(since), Some(_)) = (known.preferred_since, term.preferred_since) {
+                    term.preferred_since = Some(since);
+                }
                 *known = term;
                 None
             }
@@ -150,6 +156,22 @@ impl ObservedLeadership {
         }
     }
 
+    /// Since when the leader is asked to make room for another.
+    pub(super) const fn preferred_since(&self) -> Option<Instant> {
+        match self {
+            Self::Led(term) => term.preferred_since,
+            Self::Leaderless { .. } => None,
+        }
+    }
+
+    /// True if the term of `before` goes on.
+    pub(super) fn continues(&self, before: &Self) -> bool {
+        match (before, self) {
+            (Self::Led(before), Self::Led(now)) => before.is(now),
+            _ => false,
+        }
+    }
+
     /// Since when there is no leader.
     pub(super) const fn leaderless_since(&self) -> Option<Instant> {
         match self {
@@ -163,13 +185,16 @@ impl ObservedLeadership {
 
 impl LedTerm {
     /// The term of a record that a holder has accepted.
-    fn of(lease: &ObservedLease, longest: Duration) -> Option<Self> {
+    fn of(now: Instant, lease: &ObservedLease, longest: Duration) -> Option<Self> {
         let record = &lease.snapshot.record;
         let led = record.holder.is_some() && !record.is_unaccepted_grant();
+        let preferred = &record.preferred_holder;
+        let is_asked = preferred.is_some() && *preferred != record.holder;
         led.then(|| Self {
             record: record.clone(),
             seen: lease.since,
             expires_at: lease.expires_at(longest),
+            preferred_since: is_asked.then_some(now),
         })
     }
 
@@ -211,6 +236,18 @@ impl LedTerm {
 // === impl LeadershipEnd ===
 
 impl LeadershipEnd {
+    /// Every end.
+    pub(super) const ALL: [Self; 8] = [
+        Self::First,
+        Self::Released,
+        Self::HandedOver,
+        Self::Expired,
+        Self::Removed,
+        Self::Deleted,
+        Self::Taken,
+        Self::Restarted,
+    ];
+
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::First => "first",

@@ -78,9 +78,7 @@ impl SessionMonitor {
     pub(crate) fn begin(&mut self, now: Instant, view: &View) {
         if let Some(meter) = &mut self.meter {
             meter.begun = true;
-            for key in view.keys() {
-                meter.leases.follow(now, key, view);
-            }
+            meter.leases.begin(now, view);
         }
     }
 
@@ -93,15 +91,18 @@ impl SessionMonitor {
 
     /// This elector acts from now on, or stands by.
     pub(crate) fn set_acting(&mut self, acts: bool) {
-        if let Some(meter) = self.meter.as_mut().filter(|_| !acts) {
-            meter.leases.clear_obstacles();
+        if let Some(meter) = &mut self.meter {
+            meter.metrics.set_acting(acts);
+            if !acts {
+                meter.leases.clear_obstacles();
+            }
         }
     }
 
     /// A lease was decided about.
-    pub(crate) fn note_decision(&mut self, key: &LeaseKey, reason: &Reason) {
+    pub(crate) fn note_decision(&mut self, now: Instant, key: &LeaseKey, reason: &Reason) {
         if let Some(meter) = &mut self.meter {
-            meter.leases.set_obstacle(key, Obstacle::of(reason));
+            meter.leases.set_obstacle(now, key, Obstacle::of(reason));
         }
     }
 
@@ -138,8 +139,12 @@ impl SessionMonitor {
     /// The loop has turned. Says when it is to turn again, if nothing happens before.
     pub(crate) fn turn(&mut self, now: Instant, view: &View) -> Option<Instant> {
         let turn = self.health.as_ref().map(|health| health.turn(now));
-        let meter = self.meter.as_mut();
-        let figures = meter.and_then(|meter| meter.leases.advance(now, view));
+        let figures = self.meter.as_mut().and_then(|meter| {
+            if let Some(health) = &self.health {
+                meter.metrics.set_ready(health.is_ready());
+            }
+            meter.leases.advance(now, view)
+        });
         [turn, figures].into_iter().flatten().min()
     }
 

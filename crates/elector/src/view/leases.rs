@@ -198,6 +198,10 @@ impl View {
         entry.known = true;
         entry.handle_lease(now, snapshot, source);
         if !entry.has_candidates() {
+            // Nothing is decided about it; the figures follow it.
+            if fresh && entry.abandoned().is_some() {
+                self.dirty.push_back(seen.key);
+            }
             return;
         }
         if entry
@@ -237,10 +241,17 @@ impl View {
             return;
         };
         let known = entry.election.lease().map(|lease| lease.record.clone());
+        let was_followed = entry.abandoned().is_some();
         entry.fault = None;
         entry.known = true;
         entry.handle_lease_gone(now, version, source);
-        if entry.election.lease().is_some() || !entry.has_candidates() {
+        if entry.election.lease().is_some() {
+            return;
+        }
+        if !entry.has_candidates() {
+            if was_followed {
+                self.dirty.push_back(key.clone());
+            }
             return;
         }
         entry.object = None;

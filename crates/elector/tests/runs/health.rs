@@ -127,7 +127,7 @@ async fn a_loop_that_stands_still_fails_and_one_that_is_idle_does_not() {
         (code, body.as_str()),
         (
             500,
-            "[+]ping ok\n[-]loop failed: reason withheld\nlivez check failed\n"
+            "[+]ping ok\n[-]loop failed: reason withheld\n[+]credentials ok\nlivez check failed\n"
         )
     );
     let (_, why) = elector.probe("/livez/loop");
@@ -176,6 +176,32 @@ async fn a_right_that_is_missing_is_no_readiness_until_it_is_granted() {
     cluster.heal();
     pass(Duration::from_secs(120)).await;
     assert!(elector.is_ready());
+}
+
+/// A token that is not renewed, or a certificate that has expired: it is told where a kubelet looks, and an outage is not.
+#[tokio::test(start_paused = true)]
+async fn credentials_that_the_server_does_not_know_are_no_life() {
+    let cluster = EmbeddedCluster::with_gate();
+    let elector = ProbedElector::start(&cluster);
+    pass(seconds(20)).await;
+    cluster.inject(refuse(500));
+    pass(Health::REFUSED_BOUND * 2).await;
+    assert!(elector.is_live(), "a server that is out of order");
+    cluster.heal();
+    cluster.inject(refuse(401));
+    cluster.faults().break_watches();
+    pass(Health::REFUSED_BOUND - seconds(10)).await;
+    assert!(elector.is_live(), "within the bound");
+    pass(seconds(60)).await;
+    let (code, why) = elector.probe("/livez/credentials");
+    assert_eq!(code, 500);
+    assert!(
+        why.contains("the API server has answered 401 for 3"),
+        "{why}"
+    );
+    cluster.heal();
+    pass(seconds(10)).await;
+    assert!(elector.is_live());
 }
 
 #[tokio::test(start_paused = true)]

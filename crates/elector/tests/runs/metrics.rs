@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use elector::{Config, Metrics};
+use elector_api::Carrier;
 use elector_apiserver::{Fault, RequestVerb, Rule};
+use elector_runtime::Clock as _;
 use elector_testing::{
     CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, assert_described, described_metrics,
     documented_metrics, pass, seconds,
@@ -40,6 +42,9 @@ async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
     // Both of them write at once.
     assert!(count == 1.0 && took < 0.05, "{took}");
     assert!((took..0.2).contains(&leaderless()));
+    // The leader was asked to make room, and did at once.
+    let [count, took] = duration("preference");
+    assert!(count == 1.0 && took < 0.05, "{took}");
     let expected = [("leading", 1.0), ("ready", 1.0)].map(named);
     assert_eq!(by("elector_candidates", "state"), expected);
 
@@ -80,7 +85,7 @@ async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
     }
 }
 
-/// A lease that no candidate names any more is in no figure, whether it was led or not, and whatever became of its Lease.
+/// A lease that no candidate names any more is in no figure, unless it was led and its Lease is there still.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_gone_is_in_no_figure() {
     let ends: [&[&str]; 3] = [&[CANDIDATES], &[CANDIDATES, LEASES], &[LEASES, CANDIDATES]];
@@ -98,6 +103,9 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
         pass(seconds(20)).await;
         assert_eq!(figures(&elector), [1.0, 1.0, f64::from(!led)]);
         drop(leader);
+        if led && !deleted.contains(&LEASES) {
+            continue;
+        }
         for resource in deleted {
             let name = if *resource == LEASES { "l" } else { "c" };
             cluster.delete(resource, "ns", name);
@@ -114,6 +122,95 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
         pass(seconds(60)).await;
         assert_eq!(leaderless(), before, "{led} {deleted:?}");
     }
+}
+
+/// A lease that was led and is not goes on being shown when its candidates are gone, also by an elector that starts then.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_lost_its_leader_and_all_candidates_is_abandoned() {
+    let cluster = EmbeddedCluster::with_gate();
+    let elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    let leader = ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0");
+    pass(seconds(20)).await;
+    drop(leader);
+    cluster.delete(CANDIDATES, "ns", "c");
+    pass(seconds(5)).await;
+    assert_eq!(state(&elector), "led", "it is, until it expires");
+    pass(seconds(15)).await;
+    assert_eq!(state(&elector), "abandoned");
+    pass(seconds(60)).await;
+    let longest = longest(&elector, "longest_leaderless");
+    assert!((60.0..85.0).contains(&longest), "{longest}");
+    let second = RunningElector::start_client(&cluster, "two", Config::default());
+    pass(seconds(40)).await;
+    assert_eq!(state(&second), "abandoned");
+
+    let _next = ScriptedCandidate::start(&cluster, "ns", "d", "l", "1.0.0");
+    pass(seconds(60)).await;
+    for elector in [&elector, &second] {
+        assert_eq!(state(elector), "led");
+    }
+}
+
+/// A component that is scaled to zero lacks nothing, though its candidates are there until they are collected.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_given_up_and_has_no_candidate_that_answers_is_released() {
+    let cluster = EmbeddedCluster::with_gate();
+    let elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    let leader = ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0");
+    pass(seconds(5)).await;
+    cluster.register("ns", "silent", "l", "1.1.0");
+    pass(seconds(5)).await;
+    drop(leader);
+    let lease = cluster.lease("ns", "l").object().unwrap();
+    let released = lease.record().unwrap().released(cluster.clock().wall());
+    let released = serde_json::to_value(lease.with_record(&released, Carrier::Unknown)).unwrap();
+    cluster.put(LEASES, "ns", "l", |fields| {
+        for part in ["metadata", "spec"] {
+            fields[part] = released[part].clone();
+        }
+    });
+    pass(seconds(30)).await;
+    let is_at_rest = || {
+        assert_eq!(state(&elector), "released");
+        assert_eq!(longest(&elector, "longest_leaderless"), 0.0);
+        assert_eq!(figures(&elector)[2], 0.0, "nothing is in the way");
+    };
+    is_at_rest();
+    for candidate in ["c", "silent"] {
+        cluster.delete(CANDIDATES, "ns", candidate);
+    }
+    pass(seconds(30)).await;
+    is_at_rest();
+    // A component that comes back has waited from then on.
+    let _late = ScriptedCandidate::start(&cluster, "ns", "late", "l", "1.0.0");
+    pass(seconds(20)).await;
+    assert_eq!(state(&elector), "led");
+    let metric = "elector_leaderless_seconds_total";
+    let missed = elector.scrape().value(metric, &[("namespace", "ns")]);
+    assert!(missed < 15.0, "{missed}");
+}
+
+/// A leader that makes no room is shown for as long as it is asked to.
+#[tokio::test(start_paused = true)]
+async fn the_oldest_preference_is_shown_until_the_leader_is_gone() {
+    let cluster = EmbeddedCluster::with_gate();
+    let elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    let deaf = ScriptedCandidate::start_unmarked(&cluster, "ns", "old", "l", "1.1.0");
+    pass(seconds(10)).await;
+    assert_eq!(longest(&elector, "oldest_preference"), 0.0);
+    let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
+    pass(seconds(30)).await;
+    let oldest = longest(&elector, "oldest_preference");
+    assert!((20.0..30.0).contains(&oldest), "{oldest}");
+    drop(deaf);
+    pass(seconds(30)).await;
+    assert_eq!(longest(&elector, "oldest_preference"), 0.0);
+    let part = |part| format!("elector_preference_duration_seconds_{part}");
+    let [count, took] = ["count", "sum"].map(|it| elector.scrape().value(&part(it), &[]));
+    assert!(count == 1.0 && (oldest..60.0).contains(&took), "{took}");
 }
 
 /// Obstacles are in no figure of an elector that stands by, and nothing is of what an earlier session knew.
@@ -201,7 +298,10 @@ async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
     let mut status = Vec::new();
     for elector in &electors {
         let scrape = elector.scrape();
-        status.push(scrape.value("leader_election_master_status", &[("name", "elector")]));
+        let acting = scrape.value("elector_acting", &[]);
+        let leads = scrape.value("leader_election_master_status", &[("name", "elector")]);
+        assert_eq!(acting, leads);
+        status.push(acting);
         let changes = scrape.by("elector_leader_changes_total", "reason");
         assert_eq!(changes, [("first", 1.0)].map(named));
         assert_eq!(
@@ -230,6 +330,17 @@ async fn namespaces_are_told_apart_up_to_a_number_and_no_other_text_is_a_label()
     let other = namespaces.iter().find(|(name, _)| name == "_other_");
     assert_eq!(other.map(|(_, leases)| *leases), Some(50.0));
     assert!(!elector.metrics.encode().contains("secret"));
+
+    // A namespace whose leases are gone leaves nothing, and its place to the next.
+    cluster.delete(CANDIDATES, "tenant-0", "secret-candidate");
+    pass(seconds(5)).await;
+    assert!(!elector.metrics.encode().contains("\"tenant-0\""));
+    cluster.register("late", "secret-candidate", "secret-lease", "1.0.0");
+    pass(seconds(5)).await;
+    let namespaces = elector.scrape().by("elector_leases", "namespace");
+    let leases = |of| namespaces.iter().find(|(name, _)| name == of);
+    assert_eq!(leases("late").map(|(_, leases)| *leases), Some(1.0));
+    assert_eq!(leases("_other_").map(|(_, leases)| *leases), Some(50.0));
 }
 
 /// The document describes what is served, and nothing else.
@@ -262,7 +373,11 @@ async fn the_document_names_what_is_served() {
     pass(seconds(5)).await;
     cluster.faults_of("one").clear();
     pass(seconds(60)).await;
-    assert_described(&elector.scrape().names(), metrics.descriptions());
+    // The server in memory takes no client certificates.
+    let described = metrics.descriptions().iter();
+    let described = described.filter(|metric| !metric.name.contains("_certificate_"));
+    let described: Vec<_> = described.cloned().collect();
+    assert_described(&elector.scrape().names(), &described);
 }
 
 /// The numbers of leases, candidates and leases with an obstacle by the figures.
@@ -272,6 +387,21 @@ fn figures(elector: &RunningElector) -> [f64; 3] {
         let by_namespace = scrape.by(&format!("elector_{name}"), "namespace");
         by_namespace.iter().map(|(_, value)| value).sum()
     })
+}
+
+/// The one state in which there is a lease, by the figures.
+fn state(elector: &RunningElector) -> String {
+    let states = elector.scrape().by("elector_leases", "state");
+    let leases: f64 = states.iter().map(|(_, leases)| leases).sum();
+    let mut states = states.into_iter().filter(|(_, leases)| *leases == 1.0);
+    assert_eq!(leases, 1.0);
+    states.next().unwrap().0
+}
+
+/// A figure of the lease for which something has gone on for the longest.
+fn longest(elector: &RunningElector, of: &str) -> f64 {
+    let metric = format!("elector_{of}_seconds");
+    elector.scrape().value(&metric, &[("namespace", "ns")])
 }
 
 /// The number of carried-out writes that begin so.

@@ -1,4 +1,4 @@
-//! Certificates that are replaced on disk while the process runs.
+//! Certificates and kubeconfigs that are replaced on disk while the process runs.
 //!
 //! The client reads them once. A server that judges a client certificate at every request (kube-apiserver does) refuses
 //! an expired one on a connection of old too, and that connection lives for as long as it is used. So the whole client
@@ -17,75 +17,113 @@ use kube::{Client, Config};
 use tokio::time::Instant;
 use tower::Service;
 
-use super::stack;
+use super::{certificate, stack};
 use crate::secrets::setup_failure;
+use crate::server_contact::ServerContact;
+
+/// The sources of a client that is made anew.
+pub(super) struct Rotation {
+    reread: Reread,
+    files: FollowedFiles,
+    /// The least time between two looks at the files.
+    pub(super) look_every: Duration,
+    /// Where the expiry of the client certificate in use is noted.
+    contact: ServerContact,
+}
+
+/// Reads the kubeconfigs anew, for the server of the configuration before, or says why they cannot be used.
+pub(super) type Reread = Box<dyn Fn(&Config) -> Result<Config, String> + Send>;
 
 /// Sends requests by a client that is made anew when the files behind it change.
 struct Rotating {
+    rotation: Rotation,
     config: Config,
-    files: Files,
-    look_every: Duration,
     looked_at: Instant,
     client: Client,
 }
 
 /// Files, and what they held when they were last looked at. One that cannot be read holds nothing.
-struct Files {
+pub(super) struct FollowedFiles {
+    kubeconfigs: usize,
     paths: Vec<PathBuf>,
     held: Vec<Option<Vec<u8>>>,
 }
 
-/// The least time between two looks at the files: a request that finds them changed is the first with new certificates.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The usual time between two looks: a request that finds the files changed is the first with new certificates.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// A client whose certificates are those on disk, looked at so often at most.
-pub(super) fn client(config: Config, look_every: Duration) -> kube::Result<Client> {
-    // Before they are used, so that no change is missed.
-    let files = Files::of(&config);
-    let client = stack::client(&config)?;
-    if files.are_none() {
-        return Ok(client);
+// === impl Rotation ===
+
+impl Rotation {
+    pub(super) fn new(reread: Reread, files: FollowedFiles, contact: ServerContact) -> Self {
+        Self {
+            reread,
+            files,
+            look_every: LOOK_EVERY,
+            contact,
+        }
     }
-    let namespace = config.default_namespace.clone();
-    let rotating = Rotating::new(config, files, look_every, client);
-    Ok(Client::new(rotating, namespace))
+
+    /// A client whose certificates and kubeconfig are those on disk. `self.files` is what `config` was made of, or older.
+    pub(super) fn client(mut self, config: Config) -> kube::Result<Client> {
+        self.files.follow_certificates(&config);
+        let client = stack::client(&config)?;
+        self.note_certificate(&config);
+        if self.files.are_none() {
+            return Ok(client);
+        }
+        let namespace = config.default_namespace.clone();
+        let rotating = Rotating {
+            rotation: self,
+            config,
+            looked_at: Instant::now(),
+            client,
+        };
+        Ok(Client::new(rotating, namespace))
+    }
+
+    fn note_certificate(&self, config: &Config) {
+        let expires = certificate::expiry(&config.auth_info);
+        self.contact.set_certificate_expires(expires);
+    }
 }
 
 // === impl Rotating ===
 
 impl Rotating {
-    /// `files` are what `client` was made of, or older.
-    fn new(config: Config, files: Files, look_every: Duration, client: Client) -> Self {
-        Self {
-            config,
-            files,
-            look_every,
-            looked_at: Instant::now(),
-            client,
-        }
-    }
-
     fn look(&mut self) {
-        if self.looked_at.elapsed() < self.look_every {
+        if self.looked_at.elapsed() < self.rotation.look_every {
             return;
         }
         self.looked_at = Instant::now();
-        if !self.files.have_changed() {
+        if !self.rotation.files.have_changed() {
             return;
         }
-        let files = &self.files.paths;
-        match stack::client(&self.config) {
-            Ok(client) => {
-                self.client = client;
-                tracing::info!(?files, "certificates have changed, connecting anew");
-            }
+        let files = self.rotation.files.paths.clone();
+        match self.renew() {
+            Ok(()) => tracing::info!(
+                ?files,
+                "certificates or kubeconfigs have changed, connecting anew"
+            ),
             // Perhaps half of them is written; the rest is a change as well.
             Err(error) => tracing::warn!(
                 ?files,
-                "failed to use changed certificates, keeping the old ones: {}",
-                setup_failure(&error)
+                "failed to use changed certificates or kubeconfigs, keeping the old ones: {error}"
             ),
         }
+    }
+
+    fn renew(&mut self) -> Result<(), String> {
+        let config = match self.rotation.files.kubeconfigs {
+            0 => self.config.clone(),
+            _ => (self.rotation.reread)(&self.config)?,
+        };
+        // Another certificate may be named now.
+        self.rotation.files.follow_certificates(&config);
+        self.client = stack::client(&config).map_err(|error| setup_failure(&error))?;
+        self.rotation.note_certificate(&config);
+        self.config = config;
+        Ok(())
     }
 }
 
@@ -106,14 +144,29 @@ impl Service<Request<Body>> for Rotating {
     }
 }
 
-// === impl Files ===
+// === impl FollowedFiles ===
 
-impl Files {
-    /// The files that a configuration names, as they are now. Data in the configuration itself wins over a file, and
-    /// the client does not change by itself. With a credential plugin, which may take its time and ask its user, there
-    /// are none: the plugin is asked anew when its credentials expire.
-    fn of(config: &Config) -> Self {
+impl FollowedFiles {
+    /// These kubeconfigs, as they are now.
+    pub(super) fn new(kubeconfigs: Vec<PathBuf>) -> Self {
+        let mut files = Self {
+            kubeconfigs: kubeconfigs.len(),
+            paths: kubeconfigs,
+            held: Vec::new(),
+        };
+        files.have_changed();
+        files
+    }
+
+    /// Beside the kubeconfigs the files that a configuration names, as they are now. Data in the configuration itself wins
+    /// over a file. With a credential plugin, which may take its time and ask its user, there are none, and no kubeconfig
+    /// is read anew: the plugin is asked anew when its credentials expire.
+    fn follow_certificates(&mut self, config: &Config) {
         let user = &config.auth_info;
+        if user.exec.is_some() {
+            *self = Self::new(Vec::new());
+            return;
+        }
         let certificate = (user.client_certificate.as_ref())
             .filter(|_| user.client_certificate_data.is_none())
             .map(PathBuf::from);
@@ -121,14 +174,15 @@ impl Files {
             .filter(|_| user.client_key_data.is_none())
             .map(PathBuf::from);
         let named = [certificate, key, config.root_cert_file.clone()];
-        let named = named.into_iter().flatten();
-        let paths: Vec<_> = named.filter(|_| user.exec.is_none()).collect();
-        let mut files = Self {
-            held: Vec::new(),
-            paths,
-        };
-        files.have_changed();
-        files
+        let named: Vec<_> = named.into_iter().flatten().collect();
+        // The held text of those that go on being named is older than the configuration, so that no change is missed.
+        if self.paths[self.kubeconfigs..] != named {
+            self.paths.truncate(self.kubeconfigs);
+            self.held.truncate(self.kubeconfigs);
+            self.held
+                .extend(named.iter().map(|path| std::fs::read(path).ok()));
+            self.paths.extend(named);
+        }
     }
 
     fn are_none(&self) -> bool {

@@ -183,3 +183,37 @@ fn each_act_of_other_processes_has_a_reason_of_its_own() {
     assert_eq!(lease.leadership.follow(lease.now, None, DURATION), None);
     assert_eq!(lease.acquire("d"), change(LeadershipEnd::Deleted, None));
 }
+
+#[test]
+fn a_preference_counts_from_its_first_sight_to_the_end_of_the_term() {
+    let mut lease = FollowedLease::led();
+    assert_eq!(lease.leadership.preferred_since(), None);
+    let asked = lease.now.after(Duration::from_secs(1));
+    for preferred in ["b", "c"] {
+        let record = lease.record.preferring(Identity::new(preferred), None);
+        lease.show(record);
+        assert_eq!(
+            lease.leadership.preferred_since(),
+            Some(asked),
+            "{preferred}"
+        );
+    }
+    let before = lease.leadership.clone();
+    lease.show(lease.record.preferring(None, None));
+    assert_eq!(
+        lease.leadership.preferred_since(),
+        None,
+        "it was taken back"
+    );
+    assert!(lease.leadership.continues(&before));
+    lease.show(lease.record.preferring(Identity::new("a"), None));
+    assert_eq!(
+        lease.leadership.preferred_since(),
+        None,
+        "nothing is asked for"
+    );
+    lease.show(lease.record.preferring(Identity::new("b"), None));
+    let before = lease.leadership.clone();
+    lease.grant("b");
+    assert!(before.preferred_since().is_some() && !lease.leadership.continues(&before));
+}

@@ -4,10 +4,12 @@ use std::path::Path;
 use std::slice;
 use std::sync::{Arc, Mutex};
 
+use k8s_openapi::ByteString;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, date_time_ymd,
 };
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,7 +18,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-use super::super::{ClientArgs, Environment, configuration};
+use super::super::{ClientArgs, Environment, configuration, rotation};
 use super::*;
 
 type CertificateAuthority = CertifiedIssuer<'static, KeyPair>;
@@ -48,8 +50,9 @@ fn authority() -> CertificateAuthority {
 // === impl Pair ===
 
 impl Pair {
-    fn new(authority: &CertificateAuthority, usage: ExtendedKeyUsagePurpose) -> Self {
+    fn new(authority: &CertificateAuthority, usage: ExtendedKeyUsagePurpose, year: i32) -> Self {
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(year, 1, 1);
         params.extended_key_usages = vec![usage];
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, authority).unwrap();
@@ -57,7 +60,11 @@ impl Pair {
     }
 
     fn client(authority: &CertificateAuthority) -> Self {
-        Self::new(authority, ExtendedKeyUsagePurpose::ClientAuth)
+        Self::client_until(authority, 4000)
+    }
+
+    fn client_until(authority: &CertificateAuthority, year: i32) -> Self {
+        Self::new(authority, ExtendedKeyUsagePurpose::ClientAuth, year)
     }
 }
 
@@ -87,7 +94,7 @@ impl TlsServer {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier =
             WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider));
-        let pair = Pair::new(own, ExtendedKeyUsagePurpose::ServerAuth);
+        let pair = Pair::new(own, ExtendedKeyUsagePurpose::ServerAuth, 4000);
         let key = PrivateKeyDer::Pkcs8(pair.key.serialize_der().into());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -158,12 +165,45 @@ impl Folder {
     }
 
     async fn client(&self, look_every: Duration) -> Client {
-        let args = ClientArgs {
-            kubeconfig: Some(self.path().join("config")),
-            ..ClientArgs::default()
-        };
-        let config = configuration(&args, &Environment::default()).await.unwrap();
-        client(config, look_every).unwrap()
+        self.client_with(look_every, &ServerContact::new()).await
+    }
+
+    async fn client_with(&self, look_every: Duration, contact: &ServerContact) -> Client {
+        let args = ClientArgs::of_kubeconfig(self.path().join("config"));
+        let environment = Environment::default();
+        let mut rotation = rotation(&args, &environment, contact.clone()).unwrap();
+        rotation.look_every = look_every;
+        let config = configuration(&args, &environment).await.unwrap();
+        rotation.client(config).unwrap()
+    }
+
+    /// A kubeconfig with the certificate in it, as `kubeadm kubeconfig user` writes it.
+    fn write_embedded(&self, port: u16, authority: &CertificateAuthority, pair: &Pair) {
+        let base64 = |text: String| serde_json::to_value(ByteString(text.into_bytes())).unwrap();
+        let [authority, certificate, key] = [
+            authority.pem(),
+            pair.certificate.pem(),
+            pair.key.serialize_pem(),
+        ]
+        .map(base64);
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "x",
+            "clusters": [{"name": "x", "cluster": {
+                "server": format!("https://127.0.0.1:{port}"),
+                "certificate-authority-data": authority,
+            }}],
+            "users": [{"name": "x", "user": {
+                "client-certificate-data": certificate,
+                "client-key-data": key,
+            }}],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        });
+        // As a tool replaces a file: under another name first.
+        self.write("config.new", &config.to_string());
+        let [from, to] = ["config.new", "config"].map(|name| self.path().join(name));
+        std::fs::rename(from, to).unwrap();
     }
 }
 
@@ -212,10 +252,7 @@ fn a_change_is_found_once() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("client.crt");
     std::fs::write(&path, "old").unwrap();
-    let mut files = Files {
-        paths: vec![path.clone()],
-        held: vec![Some(b"old".to_vec())],
-    };
+    let mut files = FollowedFiles::new(vec![path.clone()]);
     assert!(!files.have_changed());
     for text in ["half", "new"] {
         std::fs::write(&path, text).unwrap();
@@ -253,4 +290,42 @@ async fn a_rotated_authority_of_the_server_is_trusted_without_a_restart() {
     assert!(error.contains("InvalidCertificate"), "{error}");
     folder.write("ca.crt", &after.pem());
     get(&client, "/a").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_renewed_within_the_kubeconfig_is_used_without_a_restart() {
+    let authority = authority();
+    let (old, new) = (
+        Pair::client_until(&authority, 2031),
+        Pair::client_until(&authority, 2032),
+    );
+    let server = TlsServer::start(&authority).await;
+    let folder = Folder::new(&server, &authority, &old);
+    folder.write_embedded(server.port, &authority, &old);
+    let contact = ServerContact::new();
+    let client = folder.client_with(Duration::ZERO, &contact).await;
+    get(&client, "/a").await.unwrap();
+    let before = contact.certificate_expires().unwrap();
+
+    folder.write("config", "users: [");
+    get(&client, "/a").await.unwrap();
+    let elsewhere = TlsServer::start(&authority).await;
+    folder.write_embedded(elsewhere.port, &authority, &new);
+    get(&client, "/a").await.unwrap();
+    let shown = slice::from_ref(old.certificate.der());
+    assert_eq!(
+        server.shown(),
+        shown,
+        "half a file is none, nor is one of another server"
+    );
+    assert!(elsewhere.shown().is_empty());
+
+    folder.write_embedded(server.port, &authority, &new);
+    get(&client, "/a").await.unwrap();
+    get(&client, "/a").await.unwrap();
+    let shown = [&old, &new].map(|pair| pair.certificate.der().clone());
+    assert_eq!(server.shown(), shown);
+    let year = 365 * 24 * 3600 * 1_000_000;
+    let gained = contact.certificate_expires().unwrap().as_micros() - before.as_micros();
+    assert!(gained >= year, "{gained}");
 }

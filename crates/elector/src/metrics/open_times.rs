@@ -1,0 +1,94 @@
+//! Times that go on: of leases without a leader, and of preferences whose holder has not made room yet.
+
+use std::collections::BTreeSet;
+
+use elector_protocol::{Instant, LeaseKey};
+use elector_runtime::{Seconds, SecondsGauge};
+
+/// The beginnings of something that goes on at several leases, and a figure of the longest.
+pub(super) struct OpenTimes {
+    since: BTreeSet<(Instant, LeaseKey)>,
+    longest: SecondsGauge,
+}
+
+/// The times that go on at the leases of one value of the label.
+pub(super) struct NamespaceTimes {
+    pub(super) leaderless: OpenTimes,
+    pub(super) preferences: OpenTimes,
+    /// Until when the time without a leader is counted.
+    counted_until: Instant,
+    leaderless_seconds: Seconds,
+}
+
+// === impl OpenTimes ===
+
+impl OpenTimes {
+    pub(super) const fn new(longest: SecondsGauge) -> Self {
+        Self {
+            since: BTreeSet::new(),
+            longest,
+        }
+    }
+
+    /// At this lease it begins or ends: since when it went on, and since when it goes on.
+    pub(super) fn replace(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        before: Option<Instant>,
+        after: Option<Instant>,
+    ) {
+        if let Some(since) = before {
+            self.since.remove(&(since, key.clone()));
+        }
+        if let Some(since) = after {
+            self.since.insert((since, key.clone()));
+        }
+        self.report(now);
+    }
+
+    fn report(&self, now: Instant) {
+        let oldest = self.since.first();
+        let longest = oldest.map_or(0.0, |(since, _)| now.since(*since).as_secs_f64());
+        self.longest.set(longest);
+    }
+}
+
+// === impl NamespaceTimes ===
+
+impl NamespaceTimes {
+    pub(super) const fn new(
+        now: Instant,
+        leaderless: SecondsGauge,
+        preferences: SecondsGauge,
+        leaderless_seconds: Seconds,
+    ) -> Self {
+        Self {
+            leaderless: OpenTimes::new(leaderless),
+            preferences: OpenTimes::new(preferences),
+            counted_until: now,
+            leaderless_seconds,
+        }
+    }
+
+    /// Brings the figures up to date.
+    pub(super) fn report(&mut self, now: Instant) {
+        let passed = now.since(self.counted_until).as_secs_f64();
+        self.counted_until = self.counted_until.max(now);
+        let leases = u32::try_from(self.leaderless.since.len()).unwrap_or(u32::MAX);
+        self.leaderless_seconds.inc_by(passed * f64::from(leases));
+        self.leaderless.report(now);
+        self.preferences.report(now);
+    }
+
+    /// Adds the time that a lease was without a leader before that became known.
+    pub(super) fn add_since(&self, now: Instant, since: Instant) {
+        let passed = now.since(since).as_secs_f64();
+        self.leaderless_seconds.inc_by(passed);
+    }
+
+    /// True if nothing goes on, so that time changes nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        self.leaderless.since.is_empty() && self.preferences.since.is_empty()
+    }
+}
