@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use elector_cluster::binaries;
-use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::cluster::{Options, RealCluster};
 use elector_cluster::overlays;
 use elector_cluster::paths;
 use serde_json::Value;
@@ -135,7 +135,7 @@ fn helm_puts_the_values_where_they_belong_and_refuses_others() {
 #[test]
 #[ignore = "it needs Helm and a real kube-apiserver: `cargo xtask test --long`"]
 fn helm_installs_the_chart_and_takes_it_away() {
-    let cluster = TestCluster::start(&Options::default()).unwrap();
+    let cluster = RealCluster::start(&Options::default()).unwrap();
     let kubeconfig = cluster.kubeconfig();
     let on_the_cluster = |arguments: &[&str]| {
         let kubeconfig = [

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use elector_cluster::binaries::{self, Binary, Toolbox};
 use elector_cluster::child_guard::ChildGuard;
-use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::cluster::{Options, RealCluster};
 use elector_cluster::release::Release;
 use rustix::process::Signal;
 use xtask::manifests;
@@ -53,7 +53,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_gate_and_the_users_are_as_asked_for() {
-    let cluster = TestCluster::start(&Options {
+    let cluster = RealCluster::start(&Options {
         gate: true,
         ..Options::default()
     })
@@ -95,7 +95,7 @@ fn the_gate_and_the_users_are_as_asked_for() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn without_the_api_no_candidates_are_served() {
-    let cluster = TestCluster::start(&Options {
+    let cluster = RealCluster::start(&Options {
         serve_candidates: false,
         ..Options::default()
     })
@@ -111,7 +111,7 @@ fn without_the_api_no_candidates_are_served() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_manifests_are_accepted_and_grant_the_least() {
-    let cluster = TestCluster::start(&Options::default()).unwrap();
+    let cluster = RealCluster::start(&Options::default()).unwrap();
     let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
     // Ten of the base and twenty of the policies, the CRD, three Roles with their bindings, and a FlowSchema.
     assert_eq!(said.matches(" created").count(), 38, "{said}");
@@ -172,7 +172,7 @@ fn a_killed_owner_takes_its_cluster_along() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn a_client_go_candidate_tells_its_whole_story() {
-    let cluster = TestCluster::start(&Options::default()).unwrap();
+    let cluster = RealCluster::start(&Options::default()).unwrap();
     let mut command = Command::new(binaries::client_go_candidate(Release::DEFAULT).unwrap());
     command
         .arg("--kubeconfig")
