@@ -8,7 +8,7 @@ use std::sync::Arc;
 use elector::{Config, Event, LeaderElection};
 use elector_protocol::{Instant, LeaseKey};
 use elector_runtime::Clock;
-use elector_testing::{EmbeddedCluster, SentRequest};
+use elector_testing::{SentRequest, TestCluster};
 
 use crate::{RunningElector, seed_of};
 
@@ -23,24 +23,24 @@ pub(crate) fn electing(host: &str) -> Config {
 /// One of several electors, which is a client of the server by its name.
 struct Replica {
     name: &'static str,
-    cluster: EmbeddedCluster,
+    cluster: TestCluster,
     elector: RunningElector,
 }
 
 // === impl Replica ===
 
 impl Replica {
-    fn start(cluster: &EmbeddedCluster, name: &'static str) -> Self {
+    fn start(cluster: &TestCluster, name: &'static str) -> Self {
         Self::start_with(cluster, name, electing(name))
     }
 
-    fn start_with(cluster: &EmbeddedCluster, name: &'static str, config: Config) -> Self {
+    fn start_with(cluster: &TestCluster, name: &'static str, config: Config) -> Self {
         Self::start_by(cluster.clock(), cluster, name, config)
     }
 
     fn start_by(
         clock: Arc<dyn Clock>,
-        cluster: &EmbeddedCluster,
+        cluster: &TestCluster,
         name: &'static str,
         config: Config,
     ) -> Self {
@@ -92,7 +92,7 @@ fn lock() -> LeaseKey {
 }
 
 /// Its holder, empty where there is none.
-fn lock_holder(cluster: &EmbeddedCluster) -> String {
+fn lock_holder(cluster: &TestCluster) -> String {
     let lock = lock();
     let (namespace, name) = (&lock.namespace, &lock.name);
     cluster.holder(namespace, name).unwrap_or_default()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use elector::{Config, Metrics};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, assert_described, described_metrics,
+    CANDIDATES, LEASES, ScriptedCandidate, TestCluster, assert_described, described_metrics,
     documented_metrics, pass, seconds,
 };
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::{RunningElector, refuse};
 /// The only candidate leads, a better one is handed the lease and crashes, the first follows and crashes too.
 #[tokio::test(start_paused = true)]
 async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -88,7 +88,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
         .into_iter()
         .flat_map(|led| ends.map(|it| (led, it)))
     {
-        let cluster = EmbeddedCluster::with_gate();
+        let cluster = TestCluster::with_gate();
         let elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
         let leader = led.then(|| ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0"));
@@ -120,7 +120,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
 #[tokio::test(start_paused = true)]
 async fn figures_end_with_the_lock_and_with_the_store() {
     for (restored, left) in [(false, [1.0, 1.0, 0.0]), (true, [0.0; 3])] {
-        let cluster = EmbeddedCluster::with_gate();
+        let cluster = TestCluster::with_gate();
         let empty = cluster.backup();
         cluster.make_revisions(200);
         let elector = RunningElector::start_client(&cluster, "one", electing("one"));
@@ -130,10 +130,10 @@ async fn figures_end_with_the_lock_and_with_the_store() {
         assert_eq!(figures(&elector), [1.0, 1.0, 1.0]);
         if restored {
             cluster.restore(&empty);
-            cluster.faults_of("one").break_watches();
+            cluster.faults("one").break_watches();
         } else {
             let cut_off = Rule::new(Fault::HangBefore).verb(RequestVerb::Update);
-            cluster.faults_of("one").inject(cut_off);
+            cluster.faults("one").inject(cut_off);
         }
         pass(seconds(20)).await;
         assert_eq!(figures(&elector), left);
@@ -142,7 +142,7 @@ async fn figures_end_with_the_lock_and_with_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn conflicts_retries_and_broken_watches_are_counted() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     let queue = |metric| elector.scrape().value(metric, &[("name", "elections")]);
     let restarts = || {
@@ -153,7 +153,7 @@ async fn conflicts_retries_and_broken_watches_are_counted() {
     pass(seconds(20)).await;
     assert_eq!(restarts(), []);
     cluster.before_next_put(LEASES, |cluster| {
-        cluster.put(LEASES, "ns", "l", |lease| {
+        cluster.edit(LEASES, "ns", "l", |lease| {
             lease["metadata"]["labels"] = json!({"a": "b"});
         });
     });
@@ -184,7 +184,7 @@ async fn conflicts_retries_and_broken_watches_are_counted() {
     cluster.make_revisions(1);
     cluster.register("ns", "two", "l", "1.0.0");
     cluster.compact();
-    cluster.faults().break_watches();
+    cluster.faults("program").break_watches();
     pass(seconds(20)).await;
     let expected = [("leasecandidates", 1.0), ("leases", 1.0)].map(named);
     assert_eq!(restarts(), expected);
@@ -192,7 +192,7 @@ async fn conflicts_retries_and_broken_watches_are_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let electors =
         ["one", "two"].map(|name| RunningElector::start_client(&cluster, name, electing(name)));
     pass(seconds(20)).await;
@@ -215,7 +215,7 @@ async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_told_apart_up_to_a_number_and_no_other_text_is_a_label() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     for index in 0..150 {
@@ -243,7 +243,7 @@ async fn the_document_names_what_is_served() {
     assert_eq!(documented, registered);
 
     // Metrics served are those registered: every sample has a description, and every description a sample.
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start_client(&cluster, "one", electing("one"));
     pass(seconds(20)).await;
     let _good = ScriptedCandidate::start(&cluster, "ns", "good", "l", "1.1.0");
@@ -257,10 +257,10 @@ async fn the_document_names_what_is_served() {
     }
     cluster.make_revisions(1);
     cluster.compact();
-    cluster.faults_of("one").inject(refuse(500));
-    cluster.faults_of("one").break_watches();
+    cluster.faults("one").inject(refuse(500));
+    cluster.faults("one").break_watches();
     pass(seconds(5)).await;
-    cluster.faults_of("one").clear();
+    cluster.faults("one").clear();
     pass(seconds(60)).await;
     assert_described(&elector.scrape().names(), metrics.descriptions());
 }
@@ -275,7 +275,7 @@ fn figures(elector: &RunningElector) -> [f64; 3] {
 }
 
 /// The number of carried-out writes that begin so.
-fn count_writes(cluster: &EmbeddedCluster, start: &str) -> f64 {
+fn count_writes(cluster: &TestCluster, start: &str) -> f64 {
     let writes = cluster.writes();
     let count = writes
         .iter()
