@@ -27,12 +27,14 @@ use futures::stream;
 /// When the texts of the cases are malformed, which is a mistake in this repository.
 #[must_use]
 pub fn cases() -> Vec<FidelityCase> {
-    const TEXTS: [&str; 5] = [
+    const TEXTS: [&str; 7] = [
         include_str!("fidelity/cases/write.txt"),
         include_str!("fidelity/cases/validate.txt"),
         include_str!("fidelity/cases/patch.txt"),
         include_str!("fidelity/cases/read.txt"),
         include_str!("fidelity/cases/other.txt"),
+        include_str!("fidelity/cases/kinds.txt"),
+        include_str!("fidelity/cases/apply.txt"),
     ];
     let cases: Vec<_> = TEXTS
         .into_iter()
@@ -55,6 +57,8 @@ pub async fn run(
     plain: &FidelityServer,
     gated: &FidelityServer,
 ) -> anyhow::Result<Recording> {
+    plain.define_kinds().await?;
+    gated.define_kinds().await?;
     let runs = stream::iter(cases).map(|case| async move {
         let server = if case.gate { gated } else { plain };
         let answers = server.run(case).await?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use elector_apiserver::ApiServer;
 use elector_cluster::binaries::{Binary, Toolbox};
-use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::cluster::{Options, RealCluster};
 use elector_cluster::release::Release;
 use elector_tests::fidelity::{self, FidelityServer, Kubectl, Recording};
 use http::{Method, Request, StatusCode};
@@ -38,7 +38,7 @@ async fn the_embedded_server_answers_as_a_real_one_did() -> Result<()> {
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_embedded_server_answers_as_a_real_one_does() -> Result<()> {
     let cluster = |gate| {
-        TestCluster::start(&Options {
+        RealCluster::start(&Options {
             gate,
             kubernetes: Some(Release::DEFAULT),
             // A second version of the same objects.
@@ -71,7 +71,7 @@ fn the_embedded_server_answers_as_a_real_one_does() -> Result<()> {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn a_page_of_a_forgotten_revision_is_refused_alike() -> Result<()> {
-    let cluster = TestCluster::start(&Options {
+    let cluster = RealCluster::start(&Options {
         kubernetes: Some(Release::DEFAULT),
         apiserver_flags: vec!["--etcd-compaction-interval=1s".to_owned()],
         ..Options::default()
@@ -113,7 +113,7 @@ fn kubectl_sees_no_difference() -> Result<()> {
             home,
         })
     };
-    let cluster = TestCluster::start(&Options {
+    let cluster = RealCluster::start(&Options {
         kubernetes: Some(Release::DEFAULT),
         ..Options::default()
     })?;
@@ -227,11 +227,11 @@ async fn ask(
     Ok((status, serde_json::from_slice(&bytes)?))
 }
 
-async fn server(cluster: &TestCluster) -> Result<FidelityServer> {
+async fn server(cluster: &RealCluster) -> Result<FidelityServer> {
     Ok(FidelityServer::behind(client(cluster).await?))
 }
 
-async fn client(cluster: &TestCluster) -> Result<Client> {
+async fn client(cluster: &RealCluster) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
     let mut config =
         Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

@@ -18,7 +18,7 @@ use self::packages::{BUILT, CratePackages};
 pub(crate) use self::rehearsal::rehearse;
 use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
-use crate::cluster::{Options, TestCluster};
+use crate::cluster::{Options, RealCluster};
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(names: &[String], record: bool) -> Result<()> {
         program.build(&packages)?;
     }
     let kubectl = Toolbox::new(None)?.path(Binary::Kubectl)?;
-    let cluster = TestCluster::start(&Options::default())?;
+    let cluster = RealCluster::start(&Options::default())?;
     for program in &wanted {
         let took = (program.lead(&cluster, &kubectl))
             .with_context(|| format!("{} does not do what it should", program.name))?;
@@ -117,7 +117,7 @@ impl AdoptingProgram {
 
     /// Sees through kubectl that it becomes a candidate and leads, and that it leaves nothing when it is asked to end.
     /// The result is its time to lead.
-    fn lead(&self, cluster: &TestCluster, kubectl: &Path) -> Result<Duration> {
+    fn lead(&self, cluster: &RealCluster, kubectl: &Path) -> Result<Duration> {
         let lease = format!("lease/{}", self.name);
         let get = |arguments: &[&str]| -> Result<String> {
             let mut get = Command::new(kubectl);

@@ -12,7 +12,7 @@ use crate::artefact::install_files::{self, ImageDigest};
 use crate::artefact::{self, rebuild};
 use crate::bench::{self, BenchTask};
 use crate::binaries::{Binary, Toolbox};
-use crate::cluster::{self, Options, TestCluster};
+use crate::cluster::{self, Options, RealCluster};
 use crate::codegen;
 use crate::criteria;
 use crate::demo::{self, DemoArgs};
@@ -262,7 +262,7 @@ fn run_in_cluster(options: &Options, command: &[OsString]) -> Result<bool> {
     let (program, arguments) = command
         .split_first()
         .context("there is no command to run")?;
-    let cluster = TestCluster::start(options)?;
+    let cluster = RealCluster::start(options)?;
     let status = Command::new(program)
         .args(arguments)
         .env("KUBECONFIG", cluster.kubeconfig())

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use crate::child_guard::ChildGuard;
-use crate::cluster::{Options, TestCluster};
+use crate::cluster::{Options, RealCluster};
 use crate::commands::{cargo, elector, show_and_run};
 use crate::release::Release;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         return Err(command.exec()).context("failed to run `elector dev`");
     }
     eprintln!("starting etcd and kube-apiserver (built on the first run, which takes minutes)");
-    let cluster = TestCluster::start(&Options {
+    let cluster = RealCluster::start(&Options {
         kubernetes: args.kubernetes,
         ..Options::default()
     })?;

@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::binaries::{Binary, Toolbox};
-use crate::cluster::{Options, TestCluster};
+use crate::cluster::{Options, RealCluster};
 use crate::commands;
 use crate::paths;
 
@@ -32,7 +32,7 @@ const RIGHTS: [&str; 5] = [
 pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
     let toolbox = Toolbox::new(options.kubernetes)?;
     let kubectl = toolbox.path(Binary::Kubectl)?;
-    let cluster = TestCluster::start(options)?;
+    let cluster = RealCluster::start(options)?;
     print!("{}", apply(&kubectl, &cluster.kubeconfig())?);
     check_rights(&kubectl, &cluster.kubeconfig())?;
     check_flow(&kubectl, &cluster.kubeconfig())?;

@@ -22,7 +22,7 @@ use crate::commands::{cargo, elector, show_and_run};
 use crate::earlier_version;
 use crate::release::Release;
 use crate::test::lanes::{Lane, ProgramResult, ProgramRun, TestCount};
-use crate::test::program::TestProgram;
+use crate::test::program::TestBinary;
 
 /// The extent of a test run.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -185,7 +185,7 @@ fn run_on(release: Release) -> Result<()> {
 }
 
 /// The lanes of what needs no cluster, and nothing that is run on one later.
-fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Lane> {
+fn without_cluster(programs: &[TestBinary], rest_comes_later: bool) -> Vec<Lane> {
     let (mut computing, mut others) = (Lane::new(), Lane::new());
     for program in programs {
         let name = program.name.as_str();
@@ -208,13 +208,13 @@ fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Lane
 
 /// The lanes of what needs a cluster.
 fn on_a_cluster(
-    programs: &[TestProgram],
+    programs: &[TestBinary],
     prepared: &Prepared,
     wanted: &Wanted,
     earlier_version: Option<&Path>,
 ) -> Result<Vec<Lane>> {
     let elector = elector()?;
-    let run_of = |program: &TestProgram| {
+    let run_of = |program: &TestBinary| {
         let mut run = program.run(&[]);
         let command = &mut run.command;
         command

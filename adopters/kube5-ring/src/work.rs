@@ -33,13 +33,11 @@ pub async fn count(
 #[cfg(test)]
 mod tests {
     use elector_candidate::{Config, Loss, StopReason, TestTerm};
-    use elector_testing::{EmbeddedCluster, ProgramUnderTest, millis, pass, seconds};
+    use elector_testing::{TestCluster, TestProgram, pass};
 
     use super::*;
 
-    type Counter = ProgramUnderTest<(), Error>;
-
-    async fn leader(cluster: &EmbeddedCluster) -> Counter {
+    async fn leader(cluster: &TestCluster) -> TestProgram<impl Sized> {
         let config = Config::new("kube5-ring", "1.2.0".parse().unwrap());
         let program = cluster.run(config, |leadership, lines| {
             count(leadership, move |line| lines.record(line))
@@ -51,24 +49,24 @@ mod tests {
     /// Does my controller stop in time?
     #[tokio::test(start_paused = true)]
     async fn it_stops_in_time_when_the_lease_is_lost() {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         let mut program = leader(&cluster).await;
         let rival = program.start_rival();
         program.faults().partition(true);
         let report = program.term_report().await;
         report.assert_nothing_late();
         report.assert_returned();
-        assert_eq!(report.effects.last().unwrap().what, "bye");
+        assert_eq!(report.effects.last().unwrap().1, "bye");
         rival.leads().await;
     }
 
     /// The work while the API server is silent for 30 s, or the lease is overwritten.
     #[tokio::test(start_paused = true)]
     async fn it_leads_again_after_a_silence_and_says_nothing_once_the_lease_is_taken() {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         let mut program = leader(&cluster).await;
         program.faults().partition(true);
-        pass(seconds(30)).await;
+        pass(Duration::from_secs(30)).await;
         program.heal();
         let silent = program.term_report().await;
         program.leads().await;
@@ -76,7 +74,7 @@ mod tests {
         let taken = program.term_report().await;
         assert!(silent.token < taken.token);
         taken.assert_nothing_late();
-        assert!(taken.effects.iter().all(|line| line.what != "bye"));
+        assert!(taken.effects.iter().all(|(_, line)| line != "bye"));
     }
 
     /// A test of a function that takes a guard.
@@ -86,7 +84,7 @@ mod tests {
         let (send, mut lines) = tokio::sync::mpsc::channel(100);
         let say = move |line| send.try_send(line).unwrap();
         let work = tokio::spawn(count(term.leadership(), say));
-        pass(millis(4_500)).await;
+        pass(Duration::from_millis(4_500)).await;
         term.stop(StopReason::Lost(Loss::Deleted));
         work.await.unwrap().unwrap();
         assert_eq!(lines.recv().await.unwrap(), "leading for 0 s, token 42");

@@ -29,7 +29,7 @@ pub(crate) fn object(
 ) -> Result<ObjectFields, Failure> {
     let node = match media_type(headers) {
         "" | "application/json" => parse(kind, body)?,
-        protobuf::MEDIA_TYPE if !kind.custom => {
+        protobuf::MEDIA_TYPE if !kind.custom && !kind.schema.open => {
             protobuf::object(kind.schema, body).map_err(|_| Failure::unreadable_protobuf())?
         }
         _ => return Err(Failure::unsupported_body()),
@@ -39,6 +39,17 @@ pub(crate) fn object(
         |why: &str| Failure::bad_request(cannot_be_handled(kind, kind.kind, kind.version, why));
     let fields = fields(kind, &node, validation, warnings).map_err(|why| refused(&why))?;
     Ok(events::stored(kind, fields))
+}
+
+/// The kind that a body names.
+pub(crate) fn named_kind(body: &[u8]) -> Option<String> {
+    let node = Node::parse(body).ok().or_else(|| yaml(body).ok())?;
+    Some(node.text("kind").to_owned()).filter(|kind| !kind.is_empty())
+}
+
+/// Reads YAML. The error is the parser's.
+pub(crate) fn yaml(body: &[u8]) -> Result<Node, String> {
+    serde_saphyr::from_slice(body).map_err(|error| error.to_string())
 }
 
 /// Reads what a patch has made of an object. The error is a reason, without the object.

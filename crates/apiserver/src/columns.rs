@@ -155,6 +155,8 @@ static EVENT: [Column; 10] = [
     wide(NAME),
 ];
 
+static ANY: [Column; 2] = [NAME, AGE];
+
 /// The definitions of a kind's columns.
 pub(crate) fn definitions(kind: &Kind) -> Value {
     let columns = of(kind).iter().map(|column| {
@@ -231,6 +233,7 @@ fn of(kind: &Kind) -> &'static [Column] {
         Bucket::CustomCandidates => &CUSTOM_CANDIDATE,
         Bucket::Namespaces => &NAMESPACE,
         Bucket::Events => &EVENT,
+        Bucket::Other(_) => &ANY,
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Config {
     pub native: NativeCandidates,
     /// True if `leasecandidates.elector.dev/v1alpha1` is served, as if its CRD were installed. Default: false.
     pub custom_candidates: bool,
+    /// Which kinds are served beside Leases, LeaseCandidates, Namespaces and Events. Default: none.
+    pub other_kinds: OtherKinds,
     /// The minor version of Kubernetes 1 that it claims to be, and whose warnings it gives. Default: 36.
     pub minor: u32,
     /// True if a namespace comes into being with its first object, as the admission plugin NamespaceAutoProvision
@@ -39,6 +41,20 @@ pub struct Config {
     pub seed: u64,
     /// The source of creation and deletion times, and of the ages in tables. Default: the machine's clock.
     pub clock: WallClock,
+}
+
+/// Which kinds are served that this server was not made for. It keeps their fields as they come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OtherKinds {
+    /// None: their paths answer 404.
+    #[default]
+    Refused,
+    /// The common built-in kinds, from ConfigMaps to CustomResourceDefinitions, and the kinds of the
+    /// CustomResourceDefinitions that are created.
+    Defined,
+    /// These, and every other kind of a custom group from the first request for it on, as if its definition were there:
+    /// the scope is that of the request, the kind that of the first object.
+    Any,
 }
 
 /// Which LeaseCandidates of `coordination.k8s.io` are served.
@@ -65,6 +81,7 @@ impl Default for Config {
             gate: false,
             native: NativeCandidates::default(),
             custom_candidates: false,
+            other_kinds: OtherKinds::default(),
             minor: 36,
             auto_namespaces: false,
             tokens: BTreeMap::new(),

@@ -1,12 +1,15 @@
 //! Operations on the server from outside of its API: the store read and written past every rule, put back, compacted,
 //! and other LeaseCandidates served.
 
-use serde_json::{Map, Value};
+use http::Method;
+use serde_json::{Map, Value, json};
 
-use crate::config::{Config, NativeCandidates};
+use crate::config::{Config, NativeCandidates, OtherKinds};
+use crate::definition::{DEFINITIONS, KindDefinition, established};
 use crate::kind::{Bucket, Kind};
+use crate::rules;
 use crate::server::ApiServer;
-use crate::store::{Backup, ChangeKind, ObjectKey, StoreState};
+use crate::store::{Backup, ChangeKind, ObjectKey, ObjectTable, StoreState};
 
 /// A change of an object, as the history of the store has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +26,8 @@ pub struct ObjectChange {
 
 /// Where these name a `resource`, it is a plural such as `leases`, or a plural with its group such as
 /// `leasecandidates.elector.dev`; the plural `leasecandidates` alone means the built-in ones. Objects are given and
-/// taken without `apiVersion` and `kind`, as they are stored. An object is named by its namespace and its name.
+/// taken without `apiVersion` and `kind`, as they are stored. An object is named by its namespace, empty where it has
+/// none, and its name.
 impl ApiServer {
     /// The present revision of the store.
     #[must_use]
@@ -46,7 +50,7 @@ impl ApiServer {
     /// are those of the backup, and what came later has never been. New objects get uids that were never given out.
     ///
     /// Watches that are open stay so and hear nothing any more, like those of an API server that has not noticed yet;
-    /// [`Switches::break_watches`](crate::Switches::break_watches) ends those of a client, as the restart of its API server does.
+    /// [`Faults::break_watches`](crate::Faults::break_watches) ends those of a client, as the restart of its API server does.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -63,17 +67,15 @@ impl ApiServer {
     /// ```
     pub fn restore(&self, backup: &Backup) {
         self.inner.store.with(|state| state.restore(backup));
+        self.inner.follow_definitions();
     }
 
     /// The number of open watches.
     #[must_use]
     pub fn watches(&self) -> usize {
         self.inner.store.with(|state| {
-            let buckets = Bucket::ALL;
-            buckets
-                .into_iter()
-                .map(|bucket| state.table(bucket).subscriptions())
-                .sum()
+            let tables = state.tables();
+            tables.map(|(_, table)| table.subscriptions()).sum()
         })
     }
 
@@ -82,7 +84,7 @@ impl ApiServer {
     ///
     /// Objects of built-in versions stay in the store, and are there again when one of these versions is. Custom
     /// objects go with their definition. A real server changes its built-in versions by a restart:
-    /// [`Switches::break_watches`](crate::Switches::break_watches) does to a client's watches what that does.
+    /// [`Faults::break_watches`](crate::Faults::break_watches) does to a client's watches what that does.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -100,25 +102,115 @@ impl ApiServer {
             ..self.inner.config.clone()
         });
         if !custom {
-            self.inner.store.with(|state| {
-                let table = state.table(Bucket::CustomCandidates);
-                let keys: Vec<_> = table
-                    .objects(None)
-                    .map(|object| object.key().clone())
-                    .collect();
-                for key in keys {
-                    state.remove(Bucket::CustomCandidates, &key);
-                }
-            });
+            let custom = Bucket::CustomCandidates;
+            self.inner.store.with(|state| state.clear(custom));
         }
-        self.inner.book.wake();
+        self.inner.faults.wake();
+    }
+
+    /// Stores an object of any kind that is served, whole and with its `apiVersion` and `kind`, in the place of the one of
+    /// its name: as [`put`](Self::put), past every rule. The namespace is `default` where a kind with namespaces names none.
+    ///
+    /// Where the configuration takes any kind ([`OtherKinds::Any`]), a custom kind that nothing has defined is served from
+    /// then on, under `plural`, and has namespaces if the object has one.
+    ///
+    /// # Panics
+    ///
+    /// When it has no `apiVersion`, `kind` or name, or its kind is not served and cannot be.
+    pub fn store(&self, object: &Value, plural: &str) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (api_version, named) = (text(&object["apiVersion"]), text(&object["kind"]));
+        let metadata = &object["metadata"];
+        let (namespace, name) = (text(&metadata["namespace"]), text(&metadata["name"]));
+        assert!(
+            !api_version.is_empty() && !named.is_empty() && !name.is_empty(),
+            "an object needs an apiVersion, a kind and a name: {object}"
+        );
+        let kind = self.kind_of(&api_version, &named, plural, !namespace.is_empty());
+        let namespace = match (kind.namespaced, namespace.as_str()) {
+            (true, "") => "default",
+            (true, namespace) => namespace,
+            (false, _) => "",
+        };
+        self.put(&kind.resource(), (namespace, &name), |fields| {
+            let given = object.as_object().into_iter().flatten();
+            let given = given.filter(|(field, _)| !matches!(field.as_str(), "apiVersion" | "kind"));
+            let stored = std::mem::replace(
+                fields,
+                given
+                    .map(|(field, value)| (field.clone(), value.clone()))
+                    .collect(),
+            );
+            let metadata = rules::meta(fields);
+            for (field, value) in stored["metadata"].as_object().into_iter().flatten() {
+                if matches!(field.as_str(), "namespace" | "uid" | "creationTimestamp") {
+                    metadata.insert(field.clone(), value.clone());
+                }
+            }
+        });
+    }
+
+    /// The kind of an object, learned where nothing has defined it.
+    fn kind_of(
+        &self,
+        api_version: &str,
+        kind: &str,
+        plural: &str,
+        namespaced: bool,
+    ) -> &'static Kind {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let mut served = self.inner.served.kinds().into_iter();
+        let is_same = |served: &&Kind| {
+            (served.group, served.version, served.kind) == (group, version, kind) && !served.guessed
+        };
+        if let Some(served) = served.find(is_same) {
+            return served;
+        }
+        let path: &[_] = match namespaced {
+            true => &["apis", group, version, "namespaces", "", plural],
+            false => &["apis", group, version, plural, ""],
+        };
+        let shown = match self.inner.config.other_kinds {
+            OtherKinds::Any => KindDefinition::of_path(&Method::GET, path),
+            OtherKinds::Refused | OtherKinds::Defined => None,
+        };
+        let (guess, _) = shown.unwrap_or_else(|| {
+            panic!(
+                "{api_version} {kind} is no kind of this server: it is not built in, and not of a group of its own"
+            )
+        });
+        let definition = KindDefinition::named(guess.kind(), kind);
+        self.inner.served.learn_object(definition)
+    }
+
+    /// An object as [`object`](Self::object) has it, with its `apiVersion` and `kind`.
+    #[must_use]
+    pub fn stored(&self, resource: &str, name: (&str, &str)) -> Option<Value> {
+        let bucket = self
+            .inner
+            .store
+            .with(|state| self.find(state, resource, name))?
+            .0;
+        let kinds = self
+            .inner
+            .served
+            .kinds()
+            .into_iter()
+            .chain(Kind::own(resource));
+        let kind = kinds
+            .filter(|kind| kind.bucket == bucket)
+            .find(|kind| kind.is_named(resource))?;
+        let mut object = self.object(resource, name)?;
+        object["apiVersion"] = kind.api_version().into();
+        object["kind"] = kind.kind.into();
+        Some(object)
     }
 
     /// An object as it is stored.
     #[must_use]
     pub fn object(&self, resource: &str, name: (&str, &str)) -> Option<Value> {
         self.inner.store.with(|state| {
-            let (bucket, key) = find(state, resource, name)?;
+            let (bucket, key) = self.find(state, resource, name)?;
             let object = state.table(bucket).object(&key)?;
             Some(Value::Object(object.fields().clone()))
         })
@@ -126,7 +218,8 @@ impl ApiServer {
 
     /// Creates an object or changes the one that is there, past every rule, as a program does that writes to etcd, or an
     /// API server of another release. What is created has `namespace`, `name`, `uid` and `creationTimestamp`, and an
-    /// empty `spec`. Revision and watches follow as after any write.
+    /// empty `spec` where this server was made for the kind. Revision and watches follow as after any write. An object
+    /// without a namespace has an empty one.
     ///
     /// # Panics
     ///
@@ -137,23 +230,37 @@ impl ApiServer {
         (namespace, name): (&str, &str),
         change: impl FnOnce(&mut Map<String, Value>),
     ) {
-        let bucket = *Kind::buckets(resource)
-            .first()
-            .expect("a resource that exists");
+        let bucket = self.buckets(resource).next();
+        let bucket = bucket.unwrap_or_else(|| panic!("{resource} is no resource of this server"));
         let now = self.inner.config.clock.stamp();
         self.inner.store.with(|state| {
             let key = ObjectKey::new(namespace, name);
-            let known = state.table(bucket).object(&key).map(|object| object.fields().clone());
+            let known = state
+                .table(bucket)
+                .object(&key)
+                .map(|object| object.fields().clone());
             let mut fields = known.unwrap_or_else(|| {
-                let metadata = serde_json::json!({
-                    "namespace": namespace, "name": name, "uid": state.uid(), "creationTimestamp": now,
-                });
-                let spec = Value::Object(Map::new());
-                [("metadata".to_owned(), metadata), ("spec".to_owned(), spec)].into_iter().collect()
+                let mut metadata =
+                    json!({"name": name, "uid": state.uid(), "creationTimestamp": now});
+                let mut fields = Map::new();
+                if !matches!(bucket, Bucket::Other(_)) {
+                    fields.insert("spec".to_owned(), json!({}));
+                }
+                if !namespace.is_empty() || fields.contains_key("spec") {
+                    metadata["namespace"] = namespace.into();
+                }
+                fields.insert("metadata".to_owned(), metadata);
+                fields
             });
             change(&mut fields);
+            if bucket == DEFINITIONS {
+                fields.insert("status".to_owned(), established(&fields, &now));
+            }
             state.put(bucket, key, fields);
         });
+        if bucket == DEFINITIONS {
+            self.inner.follow_definitions();
+        }
     }
 
     /// Changes an object that is there, as [`put`](Self::put) does. False where there is no such object.
@@ -164,7 +271,7 @@ impl ApiServer {
         change: impl FnOnce(&mut Map<String, Value>),
     ) -> bool {
         self.inner.store.with(|state| {
-            let Some((bucket, key)) = find(state, resource, name) else {
+            let Some((bucket, key)) = self.find(state, resource, name) else {
                 return false;
             };
             let Some(object) = state.table(bucket).object(&key) else {
@@ -179,23 +286,25 @@ impl ApiServer {
 
     /// Removes an object past every rule, finalizers included. False where there is no such object.
     pub fn remove(&self, resource: &str, name: (&str, &str)) -> bool {
-        self.inner.store.with(|state| {
-            let found = find(state, resource, name);
+        let removed = self.inner.store.with(|state| {
+            let found = self.find(state, resource, name);
             found.is_some_and(|(bucket, key)| state.remove(bucket, &key).is_some())
-        })
+        });
+        self.inner.follow_definitions();
+        removed
     }
 
     /// Every change that the store still knows of ([`Config::history`]), oldest first.
     #[must_use]
     pub fn changes(&self) -> Vec<ObjectChange> {
         let mut changes: Vec<_> = self.inner.store.with(|state| {
-            let of_bucket = |bucket: Bucket| {
-                let events = state.table(bucket).changes();
+            let of_table = |(bucket, table): (Bucket, &ObjectTable)| {
+                let events = table.changes();
                 events
                     .map(move |event| (event.revision(), bucket, event.clone()))
                     .collect::<Vec<_>>()
             };
-            Bucket::ALL.into_iter().flat_map(of_bucket).collect()
+            state.tables().flat_map(of_table).collect()
         });
         changes.sort_by_key(|(revision, ..)| *revision);
         let changes = changes.into_iter().map(|(_, bucket, event)| ObjectChange {
@@ -210,18 +319,25 @@ impl ApiServer {
     pub async fn changed(&self, seen: u64) {
         self.inner.store.changed(seen).await;
     }
-}
 
-/// Where an object is, or would be.
-fn find(
-    state: &StoreState,
-    resource: &str,
-    (namespace, name): (&str, &str),
-) -> Option<(Bucket, ObjectKey)> {
-    let key = ObjectKey::new(namespace, name);
-    let buckets = Kind::buckets(resource);
-    let bucket = buckets
-        .into_iter()
-        .find(|bucket| state.table(*bucket).object(&key).is_some())?;
-    Some((bucket, key))
+    /// Where an object is.
+    fn find(
+        &self,
+        state: &StoreState,
+        resource: &str,
+        (namespace, name): (&str, &str),
+    ) -> Option<(Bucket, ObjectKey)> {
+        let key = ObjectKey::new(namespace, name);
+        let mut buckets = self.buckets(resource);
+        let bucket = buckets.find(|bucket| state.table(*bucket).object(&key).is_some())?;
+        Some((bucket, key))
+    }
+
+    /// Where the objects of a resource may be kept; those that this server was made for are so, served or not.
+    fn buckets(&self, resource: &str) -> impl Iterator<Item = Bucket> {
+        let served = self.inner.served.kinds().into_iter();
+        let named = served.filter(move |kind| kind.is_named(resource));
+        let kinds = Kind::own(resource).chain(named);
+        kinds.map(|kind| kind.bucket)
+    }
 }

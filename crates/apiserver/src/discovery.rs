@@ -22,6 +22,9 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
+/// The actions on a status.
+const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
+
 /// Serves a document.
 pub(crate) fn document(
     config: &Config,
@@ -67,7 +70,7 @@ pub(crate) fn document(
             let here = kinds
                 .iter()
                 .filter(|kind| kind.group == *group && kind.version == *version);
-            let resources: Vec<_> = here.clone().map(|kind| resource(kind)).collect();
+            let resources: Vec<_> = here.clone().flat_map(|kind| resources(kind)).collect();
             let version = here
                 .map(|kind| kind.api_version())
                 .next()
@@ -149,6 +152,17 @@ fn verbs(kind: &Kind) -> Vec<&'static str> {
         .collect()
 }
 
+/// A kind, and its status where that is a resource of its own.
+fn resources(kind: &Kind) -> impl Iterator<Item = Value> {
+    let status = kind.status.then(|| {
+        json!({
+            "name": format!("{}/status", kind.plural), "singularName": "", "namespaced": kind.namespaced,
+            "kind": kind.kind, "verbs": STATUS_VERBS,
+        })
+    });
+    [resource(kind)].into_iter().chain(status)
+}
+
 fn resource(kind: &Kind) -> Value {
     let mut resource = json!({
         "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind,
@@ -206,6 +220,12 @@ fn discovered(kind: &Kind) -> Value {
     });
     if !kind.short_names.is_empty() {
         resource["shortNames"] = json!(kind.short_names);
+    }
+    if kind.status {
+        resource["subresources"] = json!([{
+            "subresource": "status", "responseKind": {"group": "", "version": "", "kind": kind.kind},
+            "verbs": STATUS_VERBS,
+        }]);
     }
     resource
 }

@@ -107,6 +107,14 @@ impl Failure {
         )
     }
 
+    /// An apply that does not fit the schema of its kind.
+    pub(crate) fn untyped_apply(kind: &Kind, (namespace, name): (&str, &str), why: &str) -> Self {
+        let (version, kind) = (kind.api_version(), kind.kind);
+        Self::internal(format!(
+            "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {why}"
+        ))
+    }
+
     pub(crate) fn unsupported_patch() -> Self {
         let message = "415: Unsupported Media Type";
         Self::plain(

@@ -7,17 +7,17 @@ mod rule;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-pub use self::link::Latency;
 use self::link::Switchboard;
 pub(crate) use self::link::{Link, LinkObserver};
 pub(crate) use self::rule::RequestSummary;
 pub use self::rule::{Fault, RequestVerb, Rule};
 
-/// The switches of one client. They act on what it asks from now on, and on its open watches where that is said.
+/// The faults of one client. They befall what it asks from now on, and its open watches where that is said.
 #[derive(Clone, Debug)]
-pub struct Switches {
-    shared: Arc<ClientSwitches>,
+pub struct Faults {
+    shared: Arc<ClientFaults>,
 }
 
 /// A connection that ends in the middle, as a client sees it.
@@ -25,22 +25,22 @@ pub struct Switches {
 #[error("the connection was closed by an injected fault")]
 pub struct Broken;
 
-/// The switches of every client that has any.
+/// The faults of every client that has any.
 #[derive(Debug, Default)]
-pub(crate) struct SwitchRegistry(Mutex<BTreeMap<String, Switches>>);
+pub(crate) struct FaultsByClient(Mutex<BTreeMap<String, Faults>>);
 
 #[derive(Debug)]
-struct ClientSwitches {
+struct ClientFaults {
     rules: Mutex<Vec<Rule>>,
     board: Switchboard,
 }
 
-// === impl Switches ===
+// === impl Faults ===
 
-impl Switches {
+impl Faults {
     fn new() -> Self {
         Self {
-            shared: Arc::new(ClientSwitches {
+            shared: Arc::new(ClientFaults {
                 rules: Mutex::new(Vec::new()),
                 board: Switchboard::default(),
             }),
@@ -64,9 +64,14 @@ impl Switches {
         });
     }
 
-    /// From now on everything takes so long.
-    pub fn latency(&self, latency: Latency) {
-        self.change(|link| link.latency = latency);
+    /// From now on the way of each request and that of each answer takes this time.
+    pub fn latency(&self, request: Duration, answer: Duration) {
+        self.change(|link| (link.latency.request, link.latency.answer) = (request, answer));
+    }
+
+    /// From now on its watches report what happens this time after it was committed. Order is kept.
+    pub fn watch_latency(&self, watch: Duration) {
+        self.change(|link| link.latency.watch = watch);
     }
 
     /// Cuts the client off, or no longer: its requests hang and are lost, its watches hear nothing.
@@ -139,29 +144,29 @@ impl Switches {
     }
 }
 
-// === impl SwitchRegistry ===
+// === impl FaultsByClient ===
 
-impl SwitchRegistry {
-    /// The switches of a client, made the first time they are asked for.
-    pub(crate) fn of(&self, client: &str) -> Switches {
-        let mut book = self.lock();
-        if let Some(switches) = book.get(client) {
-            return switches.clone();
+impl FaultsByClient {
+    /// The faults of a client, made the first time they are asked for.
+    pub(crate) fn of(&self, client: &str) -> Faults {
+        let mut clients = self.lock();
+        if let Some(faults) = clients.get(client) {
+            return faults.clone();
         }
-        let switches = Switches::new();
-        book.insert(client.to_owned(), switches.clone());
-        switches
+        let faults = Faults::new();
+        clients.insert(client.to_owned(), faults.clone());
+        faults
     }
 
     /// Has every watch look again at what it may tell.
     pub(crate) fn wake(&self) {
-        for switches in self.lock().values() {
-            switches.change(|_| {});
+        for faults in self.lock().values() {
+            faults.change(|_| {});
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Switches>> {
-        // A book of switches is whole at every moment.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Faults>> {
+        // A map of faults is whole at every moment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,8 +191,8 @@ mod tests {
 
     #[test]
     fn a_rule_strikes_the_requests_that_it_names_and_as_often_as_it_says() {
-        let switches = Switches::new();
-        switches.inject(
+        let faults = Faults::new();
+        faults.inject(
             Rule::new(Fault::DropAfter)
                 .verb(RequestVerb::Update)
                 .verb(RequestVerb::Patch)
@@ -196,7 +201,7 @@ mod tests {
                 .named("a")
                 .times(2),
         );
-        switches.inject(Rule::new(Fault::DropBefore).verb(RequestVerb::Get));
+        faults.inject(Rule::new(Fault::DropBefore).verb(RequestVerb::Get));
         for other in [
             asked(RequestVerb::Create, Some("a")),
             asked(RequestVerb::Update, Some("b")),
@@ -210,25 +215,22 @@ mod tests {
                 ..asked(RequestVerb::Update, Some("a"))
             },
         ] {
-            assert_eq!(switches.strike(&other), None, "{other:?}");
+            assert_eq!(faults.strike(&other), None, "{other:?}");
         }
         assert_eq!(
-            switches.strike(&asked(RequestVerb::Patch, Some("a"))),
+            faults.strike(&asked(RequestVerb::Patch, Some("a"))),
             Some(Fault::DropAfter)
         );
         assert_eq!(
-            switches.strike(&asked(RequestVerb::Update, Some("a"))),
+            faults.strike(&asked(RequestVerb::Update, Some("a"))),
             Some(Fault::DropAfter)
         );
+        assert_eq!(faults.strike(&asked(RequestVerb::Update, Some("a"))), None);
         assert_eq!(
-            switches.strike(&asked(RequestVerb::Update, Some("a"))),
-            None
-        );
-        assert_eq!(
-            switches.strike(&asked(RequestVerb::Get, None)),
+            faults.strike(&asked(RequestVerb::Get, None)),
             Some(Fault::DropBefore)
         );
-        switches.clear();
-        assert_eq!(switches.strike(&asked(RequestVerb::Get, None)), None);
+        faults.clear();
+        assert_eq!(faults.strike(&asked(RequestVerb::Get, None)), None);
     }
 }

@@ -42,6 +42,7 @@ macro_rules! structs {
                 name: $name,
                 package: $package,
                 fields: &[$($shared,)* $($field($field_name, $tag, $kind, $meaning)),*],
+                open: false,
             };
         )*
     };
@@ -62,6 +63,14 @@ const METADATA: Field = kept(
     Type::Struct(&OBJECT_META),
     "Name, version, labels, annotations and owners.",
 );
+
+/// An object of a kind that this server was not made for.
+pub(crate) static ANY_OBJECT: Struct = Struct {
+    name: "Object",
+    package: "v1",
+    fields: &[API_VERSION, KIND, METADATA],
+    open: true,
+};
 
 structs! {
     /// An owner in the metadata.

@@ -12,10 +12,12 @@ pub(crate) enum Bucket {
     CustomCandidates,
     Namespaces,
     Events,
+    /// The objects of a kind that this server was not made for, by its `plural.group`.
+    Other(&'static str),
 }
 
 /// One kind in one version.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     /// Empty for the core group.
     pub(crate) group: &'static str,
@@ -31,6 +33,10 @@ pub(crate) struct Kind {
     pub(crate) blind_updates: bool,
     /// True if it plays a custom resource.
     pub(crate) custom: bool,
+    /// True if `/status` is a resource of its own, and the only way to write the status.
+    pub(crate) status: bool,
+    /// True if a path named the plural, and no object has named the kind yet.
+    pub(crate) guessed: bool,
     /// Since which and until which minor version of Kubernetes it is deprecated.
     pub(crate) deprecated: Option<(u32, u32)>,
     /// The hash of its storage version, as the API server publishes it.
@@ -40,7 +46,7 @@ pub(crate) struct Kind {
 }
 
 /// The values that most of them share.
-const BASE: Kind = Kind {
+pub(crate) const BASE: Kind = Kind {
     group: "",
     version: "v1",
     kind: "",
@@ -51,6 +57,8 @@ const BASE: Kind = Kind {
     put_creates: false,
     blind_updates: false,
     custom: false,
+    status: false,
+    guessed: false,
     deprecated: None,
     storage_hash: "",
     bucket: Bucket::Leases,
@@ -144,29 +152,32 @@ static ALL: [Kind; 8] = [
 // === impl Bucket ===
 
 impl Bucket {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Leases,
-        Self::Candidates,
-        Self::CustomCandidates,
-        Self::Namespaces,
-        Self::Events,
-    ];
-
     /// `plural.group` of the stored form.
     pub(crate) fn resource(self) -> String {
+        if let Self::Other(resource) = self {
+            return resource.to_owned();
+        }
         let kind = ALL.iter().find(|kind| kind.bucket == self);
         kind.map(Kind::resource).unwrap_or_default()
     }
 
     /// The resource's part of a key in the store, as one error shows it.
-    pub(crate) const fn path(self) -> &'static str {
-        match self {
+    pub(crate) fn path(self) -> String {
+        let path = match self {
             Self::Leases => "leases",
             Self::Candidates => "leasecandidates",
             Self::CustomCandidates => "elector.dev/leasecandidates",
             Self::Namespaces => "namespaces",
             Self::Events => "events",
-        }
+            Self::Other(resource) => match resource.split_once('.') {
+                Some((plural, group)) if is_custom_group(group) => {
+                    return format!("{group}/{plural}");
+                }
+                Some((plural, _)) => plural,
+                None => resource,
+            },
+        };
+        path.to_owned()
     }
 }
 
@@ -225,12 +236,30 @@ impl Kind {
         })
     }
 
-    /// Where the objects of a resource may be kept, served or not, by its plural or by `plural.group`.
-    pub(crate) fn buckets(resource: &str) -> Vec<Bucket> {
-        let named = |kind: &&Self| kind.plural == resource || kind.resource() == resource;
-        let mut buckets: Vec<_> = ALL.iter().filter(named).map(|kind| kind.bucket).collect();
-        buckets.dedup();
-        buckets
+    /// The kinds that this server was made for, served or not, by their plural or by `plural.group`.
+    pub(crate) fn own(resource: &str) -> impl Iterator<Item = &'static Self> {
+        ALL.iter().filter(move |kind| kind.is_named(resource))
+    }
+
+    /// True if this server was made for a kind of that group.
+    pub(crate) fn is_own_group(group: &str) -> bool {
+        ALL.iter().any(|kind| kind.group == group)
+    }
+
+    /// True if that is its plural, or its `plural.group`.
+    pub(crate) fn is_named(&self, resource: &str) -> bool {
+        self.plural == resource || self.resource() == resource
+    }
+
+    /// True if that is the same kind in the same version, defined in another way perhaps.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let names = |kind: &Self| (kind.group, kind.version, kind.plural);
+        names(self) == names(other)
+    }
+
+    /// True if the server counts the changes of what is wished for.
+    pub(crate) fn has_generation(&self) -> bool {
+        self.custom || self.status && !self.group.is_empty()
     }
 
     fn in_group(name: &str, group: &str) -> String {
@@ -244,9 +273,14 @@ impl Kind {
         match self.bucket {
             Bucket::Candidates => config.native.serves(self.version),
             Bucket::CustomCandidates => config.custom_candidates,
-            Bucket::Leases | Bucket::Namespaces | Bucket::Events => true,
+            Bucket::Leases | Bucket::Namespaces | Bucket::Events | Bucket::Other(_) => true,
         }
     }
+}
+
+/// True if the kinds of a group come from definitions: the built-in ones have a short name, or one of Kubernetes itself.
+pub(crate) fn is_custom_group(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
 }
 
 #[cfg(test)]

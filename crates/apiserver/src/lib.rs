@@ -1,5 +1,5 @@
-//! An in-memory coordination API server: Leases, LeaseCandidates, Namespaces and Events, served as a Kubernetes API
-//! server serves them, in process or over TCP, with faults on demand.
+//! An in-memory API server: Leases, LeaseCandidates, Namespaces and Events, served as a Kubernetes API server serves them,
+//! and any other kind on request, in process or over TCP, with faults on demand.
 //!
 //! ```text
 //!  kube::Client ── service("name") ──┬── faults ── verbs ── rules ┬── store: objects, revisions, history, watchers
@@ -46,21 +46,24 @@
 //! | `coordination.k8s.io/v1` | Lease | always; [`Config::gate`] keeps `strategy` and `preferredHolder` |
 //! | `coordination.k8s.io/v1beta1`, `v1alpha2`, `v1alpha1` | LeaseCandidate | [`Config::native`] |
 //! | `elector.dev/v1alpha1` | LeaseCandidate | [`Config::custom_candidates`], as if the CRD were installed |
+//! | `v1`, `apps/v1`, `batch/v1`, … | ConfigMap, Secret, Pod, Deployment, Job, CustomResourceDefinition, … | [`Config::other_kinds`] |
+//! | any other | custom resources | [`Config::other_kinds`]: by their CustomResourceDefinition, or without one |
 //!
 //! Get, list in pages and at revisions, watch with bookmarks and initial events, label and field selectors, create,
-//! update, merge, JSON and strategic merge patch, delete with preconditions, delete of a collection, finalizers, dry
-//! run, strict field validation, tables, metadata only, discovery in both forms, OpenAPI v3 as far as kubectl asks.
+//! update, merge, JSON and strategic merge patch, server-side apply, delete with preconditions, delete of a collection,
+//! status as a resource of its own, finalizers, dry run, strict field validation, tables, metadata only, discovery in both
+//! forms, OpenAPI v3 as far as kubectl asks.
 //!
 //! # Time
 //!
 //! Objects get their times from [`Config::clock`]; timers are tokio's. On a paused runtime
 //! ([`WallClock::following_timers`]) hours of watching take milliseconds, and one seed gives one history: nothing here
-//! depends on the machine's clock, on hash order or on randomness of its own. Without [`latency`](Switches::latency)
+//! depends on the machine's clock, on hash order or on randomness of its own. Without [`latency`](Faults::latency)
 //! an answer takes no time at all, so a client that asks again at once would never let a paused clock advance.
 //!
 //! # Faults and control
 //!
-//! Each client has [`Switches`]: latency, lost requests and lost answers, refusals, requests that arrive when the client
+//! Each client has [`Faults`]: latency, lost requests and lost answers, refusals, requests that arrive when the client
 //! has given up, frozen and broken watches, an old cache, a partition. A request runs in a task of its own:
 //! a client that gives up does not undo what it asked for.
 //!
@@ -70,7 +73,13 @@
 //!
 //! # Differences from a real API server
 //!
-//! * `managedFields` are not kept, so server-side apply is refused with 415. Nothing of an election needs them.
+//! * `managedFields` are not kept. Server-side apply creates an object or merges into the one that is there: no field has
+//!   an owner, so nothing conflicts, `force` changes nothing, and a field that a later apply leaves out stays. Lists of
+//!   kinds that this server was made for merge by their keys.
+//! * Of other kinds it knows the metadata alone. The other fields are kept as they come: nothing is validated, pruned or
+//!   filled in, lists are replaced as a whole by every patch, nothing is converted between versions, protocol buffers are
+//!   not read, and tables have a name and an age. No controller acts: a Deployment makes no Pods, and a Pod never runs.
+//!   Subresources but `/status` answer 404. [`OtherKinds::Any`] serves custom resources that nothing defines.
 //! * There is no RBAC: every request is authorised, and users are told apart for the sake of faults alone.
 //! * Answers are JSON. Protocol buffers are read, as client-go sends them, and never written; YAML is neither.
 //! * A deleted Namespace is gone at once with all that it holds, as where a controller manager runs; owner references
@@ -90,6 +99,7 @@ mod clock;
 mod columns;
 mod config;
 mod control;
+mod definition;
 mod discovery;
 mod events;
 mod failure;
@@ -121,9 +131,9 @@ mod transport;
 mod write;
 
 pub use clock::WallClock;
-pub use config::{Config, NativeCandidates};
+pub use config::{Config, NativeCandidates, OtherKinds};
 pub use control::ObjectChange;
-pub use faults::{Broken, Fault, Latency, RequestVerb, Rule, Switches};
+pub use faults::{Broken, Fault, Faults, RequestVerb, Rule};
 pub use server::ApiServer;
 pub use store::{Backup, ChangeKind};
 pub use transport::InProcess;

@@ -37,7 +37,11 @@ pub(crate) fn document(
     let mut schemas = Map::new();
     let mut paths = Map::new();
     for kind in here {
-        let name = add_schema(kind.schema, kind.group, &mut schemas);
+        let name = if kind.schema.open {
+            add_open_schema(kind, &mut schemas)
+        } else {
+            add_schema(kind.schema, kind.group, &mut schemas)
+        };
         let gvk = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
         schemas[&name]["x-kubernetes-group-version-kind"] = json!([gvk]);
         add_paths(kind, &name, &gvk, &mut paths);
@@ -74,6 +78,26 @@ fn add_schema(schema: &Struct, group: &str, schemas: &mut Map<String, Value>) ->
     name
 }
 
+/// Adds a kind that this server was not made for; returns its name in the document.
+fn add_open_schema(kind: &Kind, schemas: &mut Map<String, Value>) -> String {
+    let mut properties = Map::new();
+    for field in kind.schema.fields {
+        properties.insert(field.name.to_owned(), property(field, kind.group, schemas));
+    }
+    let group = if kind.group.is_empty() {
+        "core"
+    } else {
+        kind.group
+    };
+    let name = format!("{group}.{}.{}", kind.version, kind.kind);
+    let schema = json!({
+        "type": "object", "description": format!("{} of the API.", kind.kind), "properties": properties,
+        "x-kubernetes-preserve-unknown-fields": true,
+    });
+    schemas.insert(name.clone(), schema);
+    name
+}
+
 fn property(field: &Field, group: &str, schemas: &mut Map<String, Value>) -> Value {
     let mut reference = |inner: &Struct| {
         let name = add_schema(inner, group, schemas);
@@ -98,7 +122,7 @@ fn property(field: &Field, group: &str, schemas: &mut Map<String, Value>) -> Val
             "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key],
             "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": key,
         }),
-        Type::Dropped => json!({"x-kubernetes-preserve-unknown-fields": true}),
+        Type::Any | Type::Dropped => json!({"x-kubernetes-preserve-unknown-fields": true}),
     };
     property["description"] = field.about.into();
     property

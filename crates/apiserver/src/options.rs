@@ -57,8 +57,21 @@ const LONGEST_MANAGER: usize = 128;
 impl WriteOptions {
     /// Those of a create, an update or a patch; `name` is the Go type, `CreateOptions` and so on.
     pub(crate) fn read(query: &Query, name: &str) -> Result<Self, Failure> {
+        Self::checked(query, name, false)
+    }
+
+    /// Those of a server-side apply.
+    pub(crate) fn of_apply(query: &Query) -> Result<Self, Failure> {
+        Self::checked(query, "PatchOptions", true)
+    }
+
+    fn checked(query: &Query, name: &str, applies: bool) -> Result<Self, Failure> {
         let mut errors = Vec::new();
-        if name == "PatchOptions" && query.present("force").is_some() {
+        if applies && query.text("fieldManager").is_none() {
+            let rule = "is required for apply patch";
+            errors.push(FieldError::required("fieldManager", rule));
+        }
+        if name == "PatchOptions" && !applies && query.present("force").is_some() {
             errors.push(FieldError::forbidden(
                 "force",
                 "may not be specified for non-apply patch",

@@ -1,4 +1,4 @@
-//! Patches: merge, JSON and strategic merge.
+//! Patches: merge, JSON, strategic merge, and server-side apply.
 
 mod merge;
 mod operations;
@@ -31,6 +31,7 @@ enum PatchFormat {
     Merge,
     Operations,
     Strategic,
+    Apply,
 }
 
 // === impl Patch ===
@@ -42,12 +43,18 @@ impl<'a> Patch<'a> {
             "application/merge-patch+json" => PatchFormat::Merge,
             "application/json-patch+json" => PatchFormat::Operations,
             "application/strategic-merge-patch+json" if !kind.custom => PatchFormat::Strategic,
+            "application/apply-patch+yaml" => PatchFormat::Apply,
             _ => return Err(Failure::unsupported_patch()),
         };
         Ok(Self { form, body })
     }
 
-    /// Its result on an object, as it is to be stored.
+    /// True if it is a server-side apply, which makes an object that is absent.
+    pub(crate) fn is_apply(&self) -> bool {
+        self.form == PatchFormat::Apply
+    }
+
+    /// Its result on an object, as it is to be stored. The object is empty where there is none.
     pub(crate) fn apply(
         &self,
         kind: &Kind,
@@ -61,11 +68,19 @@ impl<'a> Patch<'a> {
         let mut value = Value::Object(shown);
         let undecodable = |why: &str| match self.form {
             PatchFormat::Strategic => Failure::bad_request(why),
+            PatchFormat::Apply => Failure::bad_request(format!("error decoding YAML: {why}")),
             PatchFormat::Merge | PatchFormat::Operations => {
                 Failure::bad_request(format!("error decoding patch: {why}"))
             }
         };
-        let node = Node::parse(self.body).map_err(|error| undecodable(&error.0))?;
+        let node = match (Node::parse(self.body), self.form) {
+            (Ok(node), _) => node,
+            // JSON is YAML, and read as such where it is none.
+            (Err(_), PatchFormat::Apply) => {
+                body::yaml(self.body).map_err(|error| undecodable(&error))?
+            }
+            (Err(error), _) => return Err(undecodable(&error.0)),
+        };
         let wrong = |into: &str| {
             Err(undecodable(&format!(
                 "json: cannot unmarshal {} into Go value of type {into}",
@@ -87,11 +102,43 @@ impl<'a> Patch<'a> {
             (PatchFormat::Strategic, Node::Map(_)) => {
                 strategic::apply(kind.schema, &mut value, &node.to_value());
             }
-            (PatchFormat::Merge | PatchFormat::Strategic, _) => {
+            (PatchFormat::Apply, Node::Map(_)) => {
+                check_applied(kind, &node)?;
+                strategic::apply(kind.schema, &mut value, &node.to_value());
+            }
+            (PatchFormat::Merge | PatchFormat::Strategic | PatchFormat::Apply, _) => {
                 return wrong("map[string]interface {}");
             }
         }
         body::patched(kind, &value, validation, warnings)
             .map_err(|why| Failure::invalid_patch(kind, &value, &why))
+    }
+}
+
+/// Checks the object of a server-side apply: it says which version it is of, and holds nothing that the kind has not.
+fn check_applied(kind: &Kind, node: &Node) -> Result<(), Failure> {
+    let (given, expected) = (node.text("apiVersion"), kind.api_version());
+    if given != expected {
+        return Err(Failure::bad_request(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {given}, expected: {expected}"
+        )));
+    }
+    let metadata = node.field("metadata").unwrap_or(&Node::Null);
+    if !matches!(metadata.field("managedFields"), None | Some(Node::Null)) {
+        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+    }
+    let place = (metadata.text("namespace"), metadata.text("name"));
+    let untyped = |why: &str| Failure::untyped_apply(kind, place, why);
+    let decoded = kind.schema.decode(node).map_err(|why| untyped(&why))?;
+    let unknown = decoded.objections.iter().filter_map(|objection| {
+        let field = objection
+            .strip_prefix("unknown field \"")?
+            .strip_suffix('"')?;
+        Some(format!(".{field}: field not declared in schema"))
+    });
+    match unknown.collect::<Vec<_>>().as_slice() {
+        [] => Ok(()),
+        [one] => Err(untyped(one)),
+        several => Err(untyped(&format!("errors:\n  {}", several.join("\n  ")))),
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct ResourcePath {
     pub(crate) name: Option<String>,
     /// The old form of a watch, `/watch/` in the path.
     pub(crate) watch: bool,
+    /// True if it is about the status alone.
+    pub(crate) status: bool,
 }
 
 /// A document about the server.
@@ -45,15 +47,9 @@ pub(crate) enum Document {
 
 impl Route {
     /// Reads a path, given what is served.
-    pub(crate) fn of(path: &str, served: &[&'static Kind]) -> Self {
-        let segments: Vec<_> = path
-            .split('/')
-            .filter(|segment| !segment.is_empty())
-            .map(|segment| percent_decode(segment, false))
-            .collect();
-        let segments: Vec<_> = segments.iter().map(String::as_str).collect();
+    pub(crate) fn of(segments: &[&str], served: &[&'static Kind]) -> Self {
         let group_is_served = |group: &str| served.iter().any(|kind| kind.group == group);
-        match segments.as_slice() {
+        match segments {
             ["version"] => Self::Document(Document::Version),
             ["healthz" | "livez" | "readyz"] => Self::Document(Document::Healthy),
             ["api"] => Self::Document(Document::CoreVersions),
@@ -95,6 +91,12 @@ impl Route {
             rest => (false, rest),
         };
         let kind = |plural: &str| kinds.iter().copied().find(|kind| kind.plural == plural);
+        let (rest, status) = match rest {
+            [rest @ .., "status"] if matches!(rest, [_, _] | ["namespaces", _, _, _]) => {
+                (rest, true)
+            }
+            rest => (rest, false),
+        };
         let (plural, namespace, name) = match *rest {
             [plural] => (plural, None, None),
             // Also `namespaces/x`: the Namespace itself.
@@ -104,13 +106,26 @@ impl Route {
             _ => return Self::NoResource,
         };
         match kind(plural) {
-            Some(kind) if kind.namespaced || namespace.is_none() => Self::Resource(ResourcePath {
-                kind,
-                namespace: namespace.map(str::to_owned),
-                name: name.map(str::to_owned),
-                watch,
-            }),
+            Some(kind)
+                if (kind.namespaced || namespace.is_none())
+                    && (!status || kind.status && kind.namespaced == namespace.is_some()) =>
+            {
+                Self::Resource(ResourcePath {
+                    kind,
+                    namespace: namespace.map(str::to_owned),
+                    name: name.map(str::to_owned),
+                    watch,
+                    status,
+                })
+            }
             _ => Self::NoResource,
         }
     }
+}
+
+/// The segments of a path, decoded.
+pub(crate) fn segments(path: &str) -> Vec<String> {
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    let decoded = segments.map(|segment| percent_decode(segment, false));
+    decoded.collect()
 }

@@ -98,7 +98,7 @@ fn message(
                 fields.push((field.name.to_owned(), Node::List(items)));
                 continue;
             }
-            (Type::Dropped, _) => continue,
+            (Type::Dropped | Type::Any, _) => continue,
             _ => return Err(UnreadableProtobuf),
         };
         // The last of several counts.

@@ -142,7 +142,8 @@ impl Transaction<'_> {
 
     /// Removes everything in a namespace, as the namespace controller of a whole cluster would.
     fn empty(&mut self, namespace: &str) {
-        for bucket in Bucket::ALL {
+        let buckets: Vec<_> = self.state.tables().map(|(bucket, _)| bucket).collect();
+        for bucket in buckets {
             let keys: Vec<_> = self
                 .state
                 .table(bucket)

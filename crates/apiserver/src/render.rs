@@ -108,7 +108,7 @@ impl ObjectRenderer {
         }
         let mut fields = ObjectFields::new();
         fields.insert("metadata".to_owned(), metadata.clone());
-        if !self.kind.custom {
+        if !self.kind.custom && !self.kind.schema.open {
             fields.insert("spec".to_owned(), json!({}));
         }
         let object = match self.form {
@@ -178,6 +178,7 @@ impl ObjectRenderer {
             Bucket::Events => self.kind.group.is_empty(),
             Bucket::Candidates => self.kind.version == "v1beta1",
             Bucket::Leases | Bucket::CustomCandidates | Bucket::Namespaces => true,
+            Bucket::Other(_) => false,
         }
     }
 }

@@ -6,7 +6,9 @@ use http::{Method, StatusCode};
 
 use crate::body;
 use crate::call::Call;
+use crate::definition::{DEFINITIONS, KindDefinition};
 use crate::failure::Failure;
+use crate::kind::Kind;
 use crate::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::patch;
 use crate::path::ResourcePath;
@@ -16,7 +18,7 @@ use crate::render::ObjectRenderer;
 use crate::reply::{self, HttpReply, ReplyForm, Warnings};
 use crate::selector::Selector;
 use crate::server::ServerParts;
-use crate::store::ObjectKey;
+use crate::store::{ObjectFields, ObjectKey};
 use crate::stream::WatchStream;
 use crate::write::{Transaction, Update, WrittenObject};
 
@@ -33,6 +35,9 @@ impl ServerParts {
         let whole = !target.kind.namespaced || namespace.is_some();
         let place = namespace.unwrap_or_default();
         match (&call.method, target.name.as_deref()) {
+            (&Method::POST | &Method::DELETE, _) if target.status => {
+                Err(Failure::method_not_allowed())
+            }
             (&Method::GET, name) if target.watch || name.is_none() => {
                 self.list_or_watch(target, call).await
             }
@@ -109,6 +114,7 @@ impl ServerParts {
             None => transaction.create(namespace, new),
             Some(name) => transaction.update(namespace, name, new, Update::Put),
         })?;
+        self.follow_definitions_of(target);
         Ok(written_reply(&view, &written, &warnings))
     }
 
@@ -121,21 +127,24 @@ impl ServerParts {
     ) -> Result<HttpReply, Failure> {
         let patch = patch::Patch::of(target.kind, &call.headers, &call.body)?;
         let view = self.view(target, call)?;
-        let options = WriteOptions::read(&call.query, "PatchOptions")?;
+        let (options, how) = if patch.is_apply() {
+            (WriteOptions::of_apply(&call.query)?, Update::Apply)
+        } else {
+            let options = WriteOptions::read(&call.query, "PatchOptions")?;
+            (options, Update::Patch)
+        };
         let mut warnings = Warnings::default();
         let written = self.transaction(target, options.dry_run, |transaction| {
-            let key = transaction.key(namespace, name);
-            let Some(object) = transaction.current(&key) else {
-                return Err(Failure::not_found(target.kind, name));
+            let object = transaction.current(&transaction.key(namespace, name));
+            let fields = match &object {
+                Some(object) => object.fields(),
+                None if how == Update::Apply && !target.status => &ObjectFields::new(),
+                None => return Err(Failure::not_found(target.kind, name)),
             };
-            let new = patch.apply(
-                target.kind,
-                object.fields(),
-                options.validation,
-                &mut warnings,
-            )?;
-            transaction.update(namespace, name, new, Update::Patch)
+            let new = patch.apply(target.kind, fields, options.validation, &mut warnings)?;
+            transaction.update(namespace, name, new, how)
         })?;
+        self.follow_definitions_of(target);
         Ok(written_reply(&view, &written, &warnings))
     }
 
@@ -151,6 +160,7 @@ impl ServerParts {
         let removed = self.transaction(target, options.dry_run, |transaction| {
             transaction.delete(namespace, name, &options)
         })?;
+        self.follow_definitions_of(target);
         Ok(match removed {
             Removed::Gone(status) => reply::json(StatusCode::OK, &status),
             Removed::Waiting(fields) => reply::json(StatusCode::OK, &view.object(&fields)),
@@ -171,6 +181,7 @@ impl ServerParts {
         let removed = self.transaction(target, delete.dry_run, |transaction| {
             transaction.delete_all(namespace, selector)
         });
+        self.follow_definitions_of(target);
         Ok(reply::json(
             StatusCode::OK,
             &view.list(page.meta(), &removed),
@@ -196,9 +207,37 @@ impl ServerParts {
                 state,
                 config,
                 kind,
+                status: target.status,
                 dry_run,
             })
         })
+    }
+
+    /// Serves what the CustomResourceDefinitions define, where the target is one.
+    fn follow_definitions_of(&self, target: &ResourcePath) {
+        if target.kind.bucket == DEFINITIONS {
+            self.follow_definitions();
+        }
+    }
+
+    /// Serves what the CustomResourceDefinitions define. Objects go with their definition.
+    pub(crate) fn follow_definitions(&self) {
+        let before = self.served.kinds();
+        let definitions = self.store.with(|state| {
+            let objects = state.table(DEFINITIONS).objects(None);
+            let kinds = objects.flat_map(|object| KindDefinition::of_object(object.fields()));
+            kinds.collect::<Vec<_>>()
+        });
+        self.served.define(definitions.into_iter());
+        let served = self.served.kinds();
+        let is_served = |kind: &&&Kind| served.iter().any(|one| one.bucket == kind.bucket);
+        let gone = before.iter().filter(|kind| kind.custom && !is_served(kind));
+        for kind in gone.filter(|kind| kind.schema.open) {
+            self.store.with(|state| state.clear(kind.bucket));
+        }
+        if before.len() != served.len() {
+            self.faults.wake();
+        }
     }
 }
 

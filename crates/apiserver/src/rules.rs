@@ -9,6 +9,7 @@ use elector_api::{
 use serde_json::{Value, json};
 
 use crate::config::Config;
+use crate::definition::{DEFINITIONS, established};
 use crate::fields::OWNER_REFERENCE;
 use crate::kind::{Bucket, Kind};
 use crate::store::{ObjectFields, metadata_text};
@@ -29,8 +30,30 @@ pub(crate) fn prepare_create(kind: &Kind, config: &Config, new: &mut ObjectField
             new.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]}));
             new.insert("status".to_owned(), json!({"phase": "Active"}));
         }
+        Bucket::Other(_) => {
+            if kind.status {
+                new.remove("status");
+            }
+            if kind.has_generation() {
+                new["metadata"]["generation"] = 1.into();
+            }
+            if kind.bucket == DEFINITIONS {
+                let status = established(new, &config.clock.stamp());
+                new.insert("status".to_owned(), status);
+            }
+        }
         Bucket::Leases | Bucket::Candidates | Bucket::Events => {}
     }
+}
+
+/// Brings an update of the status into the form in which it is stored: the rest stays as it was.
+pub(crate) fn prepare_status(new: &mut ObjectFields, old: &ObjectFields) {
+    let status = new.remove("status");
+    *new = old.clone();
+    match status {
+        Some(status) => new.insert("status".to_owned(), status),
+        None => new.remove("status"),
+    };
 }
 
 /// Brings an update into the form in which it is stored, before it is checked.
@@ -71,8 +94,27 @@ pub(crate) fn prepare_update(
                 }
             }
         }
+        Bucket::Other(_) => {
+            if kind.status {
+                match old.get("status") {
+                    Some(status) => new.insert("status".to_owned(), status.clone()),
+                    None => new.remove("status"),
+                };
+            }
+            if kind.has_generation() && wished(kind, new) != wished(kind, old) {
+                let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+                new["metadata"]["generation"] = (generation + 1).into();
+            }
+        }
         _ => {}
     }
+}
+
+/// The fields of an object that say what is wished for.
+fn wished<'a>(kind: &Kind, object: &'a ObjectFields) -> Vec<(&'a String, &'a Value)> {
+    let is_wish = |name: &str| name != "metadata" && !(kind.status && name == "status");
+    let fields = object.iter().filter(|(name, _)| is_wish(name));
+    fields.collect()
 }
 
 /// The errors of a new object.
@@ -109,6 +151,7 @@ pub(crate) fn create_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> 
             errors.extend(event::create_errors(kind, new));
             errors
         }
+        Bucket::Other(_) => metadata_errors(new),
     };
     in_the_order_of_go(new, errors)
 }
@@ -128,7 +171,7 @@ pub(crate) fn update_errors(
             let (new, old) = (candidate(kind, whole(new)), candidate(kind, whole(old)));
             beyond(new.faults(), validate_candidate_update(&new, &old))
         }
-        Bucket::Namespaces | Bucket::Events => {
+        Bucket::Namespaces | Bucket::Events | Bucket::Other(_) => {
             let (lease, before) = (Lease::from_value(bare(new)), Lease::from_value(bare(old)));
             let mut errors = beyond(lease.faults(), validate_lease_update(&lease, &before));
             if kind.bucket == Bucket::Events {

@@ -17,6 +17,8 @@ pub(crate) struct Struct {
     pub(crate) package: &'static str,
     /// Its fields, in Go's order.
     pub(crate) fields: &'static [Field],
+    /// True if other fields are kept as they come.
+    pub(crate) open: bool,
 }
 
 /// A field of a struct.
@@ -54,6 +56,8 @@ pub(crate) enum Type {
     Struct(&'static Struct),
     /// A list of structs, merged by this field.
     Structs(&'static Struct, &'static str),
+    /// Anything, kept as it comes.
+    Any,
     /// Accepted, not kept.
     Dropped,
 }
@@ -80,6 +84,12 @@ impl Struct {
         let mut objections = Vec::new();
         let fields = self.decode_fields(fields, "", &mut objections)?;
         Ok(Decoded { fields, objections })
+    }
+
+    /// The type of the field of that name, if there may be one.
+    pub(crate) fn type_of(&self, name: &str) -> Option<Type> {
+        let known = self.field(name).map(|field| field.kind);
+        known.or(self.open.then_some(Type::Any))
     }
 
     /// The field of that name.
@@ -128,6 +138,16 @@ impl Struct {
                 format!("{path}.{name}")
             };
             let Some(field) = self.field(name) else {
+                if self.open {
+                    if !seen.insert(name) {
+                        objections.push(format!("duplicate field {path:?}"));
+                    }
+                    match node {
+                        Node::Null => decoded.remove(name),
+                        node => decoded.insert(name.clone(), node.to_value()),
+                    };
+                    continue;
+                }
                 objections.push(format!("unknown field {path:?}"));
                 continue;
             };
@@ -171,6 +191,7 @@ impl Struct {
         let mismatch = || Err(refused(node.go_name(), &field.go_type()));
         let value = match (field.kind, node) {
             (Type::Dropped, _) => None,
+            (Type::Any, node) => Some(node.to_value()),
             (Type::Text | Type::OptionalText, Node::Text(text)) => {
                 let kept =
                     matches!(field.kind, Type::OptionalText) || field.keep || !text.is_empty();
@@ -268,7 +289,7 @@ impl Type {
             Self::TextList => "[]string".to_owned(),
             Self::Struct(inner) => format!("{}.{}", inner.package, inner.name),
             Self::Structs(inner, _) => format!("[]{}.{}", inner.package, inner.name),
-            Self::Dropped => "interface {}".to_owned(),
+            Self::Any | Self::Dropped => "interface {}".to_owned(),
         }
     }
 
@@ -292,9 +313,12 @@ impl Type {
             Self::Text | Self::OptionalText => "".into(),
             Self::Int32 | Self::Int64 | Self::OptionalInt32 | Self::OptionalInt64 => 0.into(),
             Self::Bool => false.into(),
-            Self::Time(_) | Self::Texts | Self::TextList | Self::Structs(..) | Self::Dropped => {
-                Value::Null
-            }
+            Self::Time(_)
+            | Self::Texts
+            | Self::TextList
+            | Self::Structs(..)
+            | Self::Any
+            | Self::Dropped => Value::Null,
         }
     }
 }

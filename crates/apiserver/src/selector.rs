@@ -70,7 +70,7 @@ impl FieldSelector {
             };
             if !selectable(kind).contains(&field) {
                 return Err(match kind.bucket {
-                    Bucket::Leases | Bucket::Candidates => {
+                    Bucket::Leases | Bucket::Candidates | Bucket::Other(_) if !kind.custom => {
                         let known = format!("{:?}", selectable(kind));
                         let known = known.trim_matches(['[', ']']);
                         format!("{field:?} is not a known field selector: only {known}")
@@ -115,7 +115,21 @@ impl FieldSelector {
 /// The fields that a kind can be selected by.
 fn selectable(kind: &Kind) -> &'static [&'static str] {
     match kind.bucket {
-        Bucket::Leases | Bucket::Candidates => &["metadata.name", "metadata.namespace"],
+        Bucket::Other("pods") => &[
+            "metadata.name",
+            "metadata.namespace",
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        Bucket::Other("secrets") => &["metadata.name", "metadata.namespace", "type"],
+        Bucket::Leases | Bucket::Candidates | Bucket::Other(_) => {
+            &["metadata.name", "metadata.namespace"]
+        }
         Bucket::CustomCandidates => &["metadata.name", "metadata.namespace", "spec.leaseName"],
         Bucket::Namespaces => &["metadata.name", "name", "status.phase"],
         Bucket::Events => &[

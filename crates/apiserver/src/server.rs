@@ -12,10 +12,11 @@ use http::{Method, StatusCode};
 use crate::body;
 use crate::call::Call;
 use crate::config::Config;
+use crate::definition::KindDefinition;
 use crate::discovery;
 use crate::failure::Failure;
-use crate::faults::{Broken, Fault, RequestSummary, RequestVerb, SwitchRegistry, Switches};
-use crate::path::{ResourcePath, Route};
+use crate::faults::{Broken, Fault, Faults, FaultsByClient, RequestSummary, RequestVerb};
+use crate::path::{ResourcePath, Route, segments};
 use crate::query::Query;
 use crate::reply::{self, HttpReply};
 use crate::served::Served;
@@ -45,7 +46,7 @@ pub(crate) struct ServerParts {
     pub(crate) config: Config,
     pub(crate) served: Served,
     pub(crate) store: ObjectStore,
-    pub(crate) book: SwitchRegistry,
+    pub(crate) faults: FaultsByClient,
 }
 
 /// Why a client gets no reply.
@@ -82,17 +83,17 @@ impl ApiServer {
             served: Served::new(&config),
             config,
             store,
-            book: SwitchRegistry::default(),
+            faults: FaultsByClient::default(),
         };
         Self {
             inner: Arc::new(inner),
         }
     }
 
-    /// The fault switches of a client.
+    /// The faults that befall a client.
     #[must_use]
-    pub fn switches(&self, client: &str) -> Switches {
-        self.inner.book.of(client)
+    pub fn faults(&self, client: &str) -> Faults {
+        self.inner.faults.of(client)
     }
 
     /// Serves one request. It runs in a task of its own: a client that gives up does not undo what it asked for.
@@ -127,12 +128,14 @@ impl ServerParts {
             Ok(client) => client,
             Err(failure) => return Ok(reply::refusal(&failure)),
         };
-        let kinds = self.served.kinds();
-        let route = Route::of(parts.uri.path(), &kinds);
+        let segments = segments(parts.uri.path());
+        let segments: Vec<_> = segments.iter().map(String::as_str).collect();
+        self.served.learn_path(&parts.method, &segments);
+        let mut route = Route::of(&segments, &self.served.kinds());
         let query = Query::parse(parts.uri.query());
         let asked = asked(&parts, &route, &query);
-        let switches = self.book.of(&client);
-        let mut link = switches.line();
+        let faults = self.faults.of(&client);
+        let mut link = faults.line();
         if link.now().partitioned {
             // The request is lost; the connection breaks when it is noticed that it was cut.
             link.healed().await;
@@ -140,18 +143,26 @@ impl ServerParts {
         }
         let latency = link.now().latency;
         pause(latency.request).await;
-        let fault = switches.strike(&asked);
+        let fault = faults.strike(&asked);
         match fault {
             Some(Fault::Delay(delay)) => pause(delay).await,
             Some(Fault::HangBefore) => return Err(NoReply::Hangs),
             Some(Fault::DropBefore) => return Err(NoReply::Broken),
-            Some(Fault::Refuse(code)) => return Ok(reply::refusal(&Failure::injected(code))),
+            Some(Fault::Refuse(code)) => return Ok(injected(code)),
             _ => {}
         }
         let body = axum::body::to_bytes(body, body::LIMIT).await;
         let Ok(body) = body else {
             return Ok(reply::refusal(&Failure::too_large(body::LIMIT)));
         };
+        if let Route::Resource(target) = &mut route
+            && target.kind.guessed
+            && let Some(kind) = body::named_kind(&body)
+        {
+            target.kind = self
+                .served
+                .learn_object(KindDefinition::named(target.kind, &kind));
+        }
         let call = Call {
             method: parts.method,
             headers: parts.headers,
@@ -176,7 +187,7 @@ impl ServerParts {
         match fault {
             Some(Fault::HangAfter) => return Err(NoReply::Hangs),
             Some(Fault::DropAfter) => return Err(NoReply::Broken),
-            Some(Fault::RefuseAfter(code)) => return Ok(reply::refusal(&Failure::injected(code))),
+            Some(Fault::RefuseAfter(code)) => return Ok(injected(code)),
             _ => {}
         }
         pause(latency.answer).await;
@@ -235,6 +246,13 @@ impl ServerParts {
             .or(user.cloned())
             .unwrap_or_else(|| ANONYMOUS.to_owned()))
     }
+}
+
+/// The refusal that a fault asks for.
+fn injected(code: u16) -> HttpReply {
+    // The rule has checked the number.
+    let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    reply::refusal(&Failure::injected(code))
 }
 
 /// Takes so long. No time at all is not even a turn of the scheduler.

@@ -8,6 +8,7 @@ mod object;
 mod table;
 mod watcher;
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::StdRng;
@@ -35,7 +36,10 @@ pub(crate) struct ObjectStore {
 #[derive(Debug)]
 pub(crate) struct StoreState {
     revision: u64,
-    tables: [ObjectTable; Bucket::ALL.len()],
+    /// The tables of buckets that something was ever stored in, or that were watched.
+    tables: BTreeMap<Bucket, ObjectTable>,
+    /// The table of the others.
+    empty: ObjectTable,
     /// The source of uids and name endings.
     names: StdRng,
     /// The number of restores of an older version.
@@ -46,7 +50,7 @@ pub(crate) struct StoreState {
 #[derive(Clone, Debug)]
 pub struct Backup {
     revision: u64,
-    tables: [Contents; Bucket::ALL.len()],
+    tables: BTreeMap<Bucket, Contents>,
 }
 
 // === impl ObjectStore ===
@@ -56,7 +60,8 @@ impl ObjectStore {
         let state = StoreState {
             // An empty etcd is at revision 1.
             revision: 1,
-            tables: Bucket::ALL.map(|_| ObjectTable::new(history, queue)),
+            tables: BTreeMap::new(),
+            empty: ObjectTable::new(history, queue),
             names: StdRng::seed_from_u64(seed),
             restores: 0,
         };
@@ -112,11 +117,17 @@ impl StoreState {
     }
 
     pub(crate) fn table(&self, bucket: Bucket) -> &ObjectTable {
-        &self.tables[bucket as usize]
+        self.tables.get(&bucket).unwrap_or(&self.empty)
+    }
+
+    /// The tables that hold something, or are watched.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (Bucket, &ObjectTable)> {
+        self.tables.iter().map(|(bucket, table)| (*bucket, table))
     }
 
     pub(crate) fn table_mut(&mut self, bucket: Bucket) -> &mut ObjectTable {
-        &mut self.tables[bucket as usize]
+        let empty = &self.empty;
+        self.tables.entry(bucket).or_insert_with(|| empty.another())
     }
 
     /// Writes an object and gives it its revision.
@@ -146,10 +157,20 @@ impl StoreState {
         Some(last)
     }
 
+    /// Removes every object of a bucket.
+    pub(crate) fn clear(&mut self, bucket: Bucket) {
+        let objects = self.table(bucket).objects(None);
+        let keys: Vec<_> = objects.map(|object| object.key().clone()).collect();
+        for key in keys {
+            self.remove(bucket, &key);
+        }
+    }
+
     /// Forgets what happened before the present revision, as a compaction of etcd does.
     pub(crate) fn compact(&mut self) {
         let revision = self.revision;
-        for table in &mut self.tables {
+        self.empty.compact(revision);
+        for table in self.tables.values_mut() {
             table.compact(revision);
         }
     }
@@ -158,7 +179,10 @@ impl StoreState {
     pub(crate) fn backup(&self) -> Backup {
         Backup {
             revision: self.revision,
-            tables: std::array::from_fn(|index| self.tables[index].contents().clone()),
+            tables: self
+                .tables()
+                .map(|(bucket, table)| (bucket, table.contents().clone()))
+                .collect(),
         }
     }
 
@@ -166,8 +190,11 @@ impl StoreState {
     pub(crate) fn restore(&mut self, backup: &Backup) {
         self.revision = backup.revision;
         self.restores += 1;
-        for (table, contents) in self.tables.iter_mut().zip(&backup.tables) {
-            table.restore(contents.clone());
+        for bucket in backup.tables.keys() {
+            self.table_mut(*bucket);
+        }
+        for (bucket, table) in &mut self.tables {
+            table.restore(backup.tables.get(bucket).cloned().unwrap_or_default());
         }
     }
 

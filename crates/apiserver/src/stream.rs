@@ -134,7 +134,12 @@ impl WatchStream {
             }
             if !silent
                 && self.pending.is_empty()
-                && !self.following.server.served.serves(self.view.kind)
+                && self
+                    .following
+                    .server
+                    .served
+                    .present(self.view.kind)
+                    .is_none()
             {
                 // The changes of the objects when their kind went are sent before the end.
                 match self.events.try_recv() {
@@ -231,6 +236,11 @@ impl WatchStream {
     }
 
     fn frame(&mut self, happened: &str, object: &Stored) -> Bytes {
+        if self.view.kind.guessed {
+            // An object has named it meanwhile.
+            let present = self.following.server.served.present(self.view.kind);
+            self.view.kind = present.unwrap_or(self.view.kind);
+        }
         let first = !std::mem::replace(&mut self.explained, true);
         self.view.frame(happened, object, first)
     }

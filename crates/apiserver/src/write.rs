@@ -25,14 +25,17 @@ pub(crate) struct Transaction<'a> {
     pub(crate) state: &'a mut StoreState,
     pub(crate) config: &'a Config,
     pub(crate) kind: &'static Kind,
+    /// True if it is about the status alone.
+    pub(crate) status: bool,
     pub(crate) dry_run: bool,
 }
 
-/// The origin of an update; the two differ in their treatment of a uid.
+/// The origin of an update; they differ in their treatment of a uid, and of an object that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
     Put,
     Patch,
+    Apply,
 }
 
 /// The longest beginning of a generated name.
@@ -128,8 +131,19 @@ impl Transaction<'_> {
         let key = self.key(namespace, name);
         let given = metadata_text(&new, "uid");
         let Some(old) = self.current(&key) else {
-            if !self.kind.put_creates || how == Update::Patch {
+            let creates = match how {
+                Update::Put => self.kind.put_creates,
+                Update::Patch => false,
+                Update::Apply => true,
+            };
+            if !creates || self.status {
                 return Err(Failure::not_found(self.kind, name));
+            }
+            if !given.is_empty() && how == Update::Apply {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {given}, and no existing object was found"
+                );
+                return Err(Failure::conflict(self.kind, name, &why));
             }
             if !given.is_empty() {
                 return Err(self.other_uid(&key, given, ""));
@@ -141,7 +155,11 @@ impl Transaction<'_> {
             return Err(self.other_uid(&key, given, old.meta("uid")));
         }
         self.check_revision(&old, &mut new)?;
-        rules::prepare_update(self.kind, self.config, &mut new, old.fields());
+        if self.status {
+            rules::prepare_status(&mut new, old.fields());
+        } else {
+            rules::prepare_update(self.kind, self.config, &mut new, old.fields());
+        }
         let errors = rules::update_errors(self.kind, &new, old.fields());
         if !errors.is_empty() {
             return Err(Failure::invalid(self.kind, name, &errors));

@@ -33,6 +33,8 @@ use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::run_loop::RunLoop;
 use crate::status::StatusPublisher;
+#[cfg(feature = "test-util")]
+use crate::test_surroundings::{CandidateWitness, TestSurroundings, surroundings};
 
 /// A process that wants to lead, ready to run.
 pub struct Candidate {
@@ -46,6 +48,8 @@ pub struct Candidate {
     status: StatusPublisher,
     health: Option<HealthProbe>,
     parts: Vec<RunPart>,
+    #[cfg(feature = "test-util")]
+    witness: Option<Arc<dyn CandidateWitness>>,
     /// Where requests and renewals run, if not on the caller's executor.
     #[cfg(feature = "connect")]
     thread: Option<RenewalThread>,
@@ -76,8 +80,15 @@ impl Candidate {
     ///
     /// When the configuration breaks a rule; the text names it.
     pub fn new(config: Config, cluster: Cluster) -> Result<Self, ConfigError> {
+        #[cfg(feature = "test-util")]
+        if let Some(surroundings) = surroundings(&cluster) {
+            return Self::surrounded(config, cluster, &*surroundings);
+        }
+        Self::with(config, cluster, Arc::new(SystemClock::start()))
+    }
+
+    fn with(config: Config, cluster: Cluster, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
         let config = ResolvedConfig::new(config, cluster.namespace())?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         Ok(Self {
             status: StatusPublisher::new(&config, Arc::clone(&clock)),
             config,
@@ -85,6 +96,8 @@ impl Candidate {
             clock,
             seed: random_seed(),
             observer: Arc::new(|_| {}),
+            #[cfg(feature = "test-util")]
+            witness: None,
             #[cfg(feature = "metrics")]
             metrics: None,
             health: None,
@@ -92,6 +105,24 @@ impl Candidate {
             #[cfg(feature = "connect")]
             thread: None,
         })
+    }
+
+    /// A candidate in a test that runs a whole program.
+    #[cfg(feature = "test-util")]
+    fn surrounded(
+        mut config: Config,
+        cluster: Cluster,
+        by: &dyn TestSurroundings,
+    ) -> Result<Self, ConfigError> {
+        let identity = config.identity.take();
+        config.identity = identity.or_else(|| Some(by.identity()));
+        let mut candidate = Self::with(config, cluster, by.clock())?.with_seed(by.seed());
+        let lease_duration = candidate.config().timing.lease_duration;
+        let witness = by.join(candidate.handle(), candidate.config(), lease_duration);
+        let observer = Arc::clone(&witness);
+        candidate.observer = Arc::new(move |event| observer.note(event));
+        candidate.witness = Some(witness);
+        Ok(candidate)
     }
 
     /// A candidate with a client of its own, whose requests and renewals run on a thread of their own: work that blocks
@@ -147,11 +178,12 @@ impl Candidate {
         self
     }
 
-    /// The same candidate, telling what happens. `observer` must not block.
+    /// The same candidate, reporting what happens. `observer` must not block. Called again, it adds an observer.
     #[must_use]
     pub fn observed_by(mut self, observer: impl FnMut(&Event) + Send + 'static) -> Self {
-        let observer = Mutex::new(observer);
+        let (before, observer) = (self.observer, Mutex::new(observer));
         self.observer = Arc::new(move |event| {
+            before(event);
             observer.lock().unwrap_or_else(PoisonError::into_inner)(event);
         });
         self
@@ -311,6 +343,19 @@ impl Candidate {
         T: Send + 'static,
         E: fmt::Display + Send + 'static,
     {
+        #[cfg(feature = "test-util")]
+        let mut work = {
+            let witness = self.witness.clone();
+            move |leadership: Leadership| {
+                let mut witness = witness.as_ref().map(|it| it.begin_work(&leadership));
+                let work = work(leadership);
+                async move {
+                    let result = work.await;
+                    witness.iter_mut().for_each(|it| it.note_return());
+                    result
+                }
+            }
+        };
         let (orders, result) = (WorkOrders::default(), WorkResult::default());
         // Outlives the run loop, which takes its end for a shutdown.
         let (tell, told) = oneshot::channel::<Infallible>();

@@ -133,6 +133,8 @@ mod term_events;
 mod term_state;
 mod term_tasks;
 #[cfg(feature = "test-util")]
+mod test_surroundings;
+#[cfg(feature = "test-util")]
 mod test_term;
 mod waiting;
 mod work;
@@ -172,6 +174,11 @@ pub use run_failure::RunFailure;
 pub use status::LeadershipStatus;
 pub use stop_token::{StopToken, Stopped};
 pub use term_state::StopLimits;
+#[cfg(feature = "test-util")]
+#[doc(hidden)]
+pub use test_surroundings::{
+    CandidateWitness, TestSurroundings, WorkWitness, stop_limit, surrounded,
+};
 #[cfg(feature = "test-util")]
 pub use test_term::TestTerm;
 pub use waiting::Waiting;

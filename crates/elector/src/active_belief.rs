@@ -103,13 +103,13 @@ fn nanos(instant: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use elector_runtime::TokioClock;
-    use elector_testing::{EmbeddedCluster, millis, pass, seconds};
+    use elector_testing::{TestCluster, millis, pass, seconds};
 
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn it_ends_by_the_clock() {
-        let clock = Arc::new(TokioClock::start(EmbeddedCluster::start()));
+        let clock = Arc::new(TokioClock::start(TestCluster::start_time()));
         let belief = ActiveBelief::none(clock.clone());
         assert!(!belief.holds());
         belief.set(Some(clock.holder().after(seconds(10))));
@@ -124,7 +124,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn once_closed_what_is_under_way_goes_on_and_nothing_is_begun() {
-        let clock = Arc::new(TokioClock::start(EmbeddedCluster::start()));
+        let clock = Arc::new(TokioClock::start(TestCluster::start_time()));
         let belief = ActiveBelief::unlimited(clock);
         assert!(belief.may_begin());
         belief.set_closed(true);
@@ -137,7 +137,7 @@ mod tests {
     /// A request that waits its turn while the belief ends is not begun, and one that is under way does not go on.
     #[tokio::test(start_paused = true)]
     async fn nothing_of_a_request_happens_after_the_belief() {
-        let clock = Arc::new(TokioClock::start(EmbeddedCluster::start()));
+        let clock = Arc::new(TokioClock::start(TestCluster::start_time()));
         let belief = ActiveBelief::none(clock.clone());
         assert_eq!(belief.guard(async { "begun" }).await, None);
         belief.set(Some(clock.holder().after(seconds(10))));

@@ -2,6 +2,7 @@
 
 mod over;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub struct Cluster {
     namespace: Arc<str>,
     request_timeout: Duration,
     contact: ServerContact,
+    carried: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The answer to `GET /apis/{group}`, as far as it matters here.
@@ -62,6 +64,7 @@ impl Cluster {
             url: url.into(),
             request_timeout,
             contact: ServerContact::new(),
+            carried: None,
         }
     }
 
@@ -90,6 +93,20 @@ impl Cluster {
     pub const fn with_request_timeout(mut self, request_timeout: Duration) -> Self {
         self.request_timeout = request_timeout;
         self
+    }
+
+    /// The same with something of a test, for the crate that runs on it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn carrying(mut self, carried: Arc<dyn Any + Send + Sync>) -> Self {
+        self.carried = Some(carried);
+        self
+    }
+
+    /// The thing that a test has put in.
+    #[doc(hidden)]
+    pub fn carried(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.carried.as_deref()
     }
 
     /// The client, for requests that this crate has no word for. It waits for an answer without a bound.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate, Rfc3339};
-use elector_apiserver::Latency;
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::Clock as _;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
-use crate::embedded_cluster::{EmbeddedCluster, LEASES};
+use crate::test_cluster::{PROGRAM, TestCluster};
 use crate::time::{millis, pass, seconds};
+use crate::workspace::LEASES;
 
 /// Something that goes on beside the test until it is dropped.
 #[derive(Debug)]
@@ -32,11 +32,13 @@ impl Drop for BackgroundTask {
     }
 }
 
-// === impl EmbeddedCluster ===
+// === impl TestCluster ===
 
-impl EmbeddedCluster {
+/// None of this is for programs: it changes with the tests of this workspace.
+#[doc(hidden)]
+impl TestCluster {
     /// Creates an object or changes the one that is there, past every rule.
-    pub fn put(
+    pub fn edit(
         &self,
         resource: &str,
         namespace: &str,
@@ -94,7 +96,7 @@ impl EmbeddedCluster {
 
     /// Creates a Lease with this spec, or gives the one that is there another.
     pub fn put_lease(&self, namespace: &str, name: &str, spec: Value) {
-        self.put(LEASES, namespace, name, |fields| {
+        self.edit(LEASES, namespace, name, |fields| {
             fields["spec"] = spec;
         });
     }
@@ -104,7 +106,7 @@ impl EmbeddedCluster {
         let key = lease.key();
         let spec = serde_json::to_value(&lease.spec).unwrap();
         let uid = lease.metadata.uid.clone().unwrap();
-        self.put(LEASES, &key.namespace, &key.name, |fields| {
+        self.edit(LEASES, &key.namespace, &key.name, |fields| {
             fields["spec"] = spec;
             fields["metadata"]["uid"] = uid.into();
         });
@@ -143,11 +145,8 @@ impl EmbeddedCluster {
         namespace: &'static str,
         name: &'static str,
     ) -> BackgroundTask {
-        self.faults().latency(Latency {
-            request: millis(6),
-            answer: millis(8),
-            watch: millis(4),
-        });
+        self.faults(PROGRAM).latency(millis(6), millis(8));
+        self.faults(PROGRAM).watch_latency(millis(4));
         let cluster = self.clone();
         BackgroundTask::spawn(async move {
             let mut random = 1_u64;
@@ -157,7 +156,7 @@ impl EmbeddedCluster {
                 random ^= random >> 7;
                 random ^= random << 17;
                 if random.is_multiple_of(3) && cluster.holder(namespace, name).is_some() {
-                    cluster.put(LEASES, namespace, name, |fields| {
+                    cluster.edit(LEASES, namespace, name, |fields| {
                         fields["metadata"]["annotations"]["stranger"] = random.to_string().into();
                     });
                 }
@@ -267,7 +266,7 @@ impl EmbeddedCluster {
             metadata.name.clone().unwrap(),
         );
         let object = serde_json::to_value(object).unwrap();
-        self.put(resource, &namespace, &name, |fields| {
+        self.edit(resource, &namespace, &name, |fields| {
             fields["spec"] = object["spec"].clone();
             for part in ["annotations", "labels"] {
                 if !object["metadata"][part].is_null() {

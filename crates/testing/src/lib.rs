@@ -1,35 +1,37 @@
 //! A test kit for programs that lead by `elector-candidate`: what does the work do when the lease is lost?
 //!
 //! ```text
-//!  the test ── faults, strangers, time ──> EmbeddedCluster: API server in memory, clock of tokio's timers
+//!  the test ── faults, strangers, time ──> TestCluster: API server in memory, clock of tokio's timers
 //!                                                │ requests, watches
-//!                                    ProgramUnderTest: a candidate, as in production
-//!                                                │ Leadership, EffectLog
-//!                                              the work ──> fakes of what it acts on, which record each effect
+//!                                    TestProgram: candidates and controllers, as in production
+//!                                                │ Leadership
+//!                                              the work ──> the API server, and fakes that record each effect
 //! ```
 //!
 //! | to test | take |
 //! |---|---|
 //! | a function that takes a [`Leadership`](elector_candidate::Leadership) | [`TestTerm`]: a guard without a candidate and a server |
-//! | work, as a candidate runs it | [`EmbeddedCluster::run`]: a [`ProgramUnderTest`] with faults, and a [`TermReport`] of each of its terms |
-//! | a whole program | [`EmbeddedCluster::connect`] and [`EmbeddedCluster::clock`], for `Candidate::new` and `with_clock` |
+//! | work, as a candidate runs it | [`TestCluster::run`]: a [`TestProgram`] with faults, and a [`TermReport`] of each of its terms |
+//! | a whole program, its controllers included | [`TestCluster::start`], with the connections of [`TestCluster::cluster`] and [`TestCluster::service`] |
 //!
 //! It goes into `dev-dependencies`, beside tokio with its feature `macros`. A test begins with
 //! `#[tokio::test(start_paused = true)]`: time then stands still while something runs, and jumps to the next timer when
 //! nothing does. Twenty seconds of waiting for a lease take no time, and each run of a test is like the last.
 //!
-//! # Does my controller stop in time?
+//! # Does my work stop in time?
 //!
 //! The lease is lost while the API server is silent. From then on nothing of the work may act after the time that the
 //! lease leaves, and here it also wants to finish what it does.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use elector_candidate::{Config, Leadership};
-//! use elector_testing::{EffectLog, EmbeddedCluster, seconds};
+//! use elector_testing::{EffectLog, TestCluster};
 //!
 //! /// What is to be tested: it writes a row a second, and closes its table when it stops.
 //! async fn controller(leadership: Leadership, database: EffectLog) -> Result<(), String> {
-//!     let mut tick = tokio::time::interval(seconds(1));
+//!     let mut tick = tokio::time::interval(Duration::from_secs(1));
 //!     loop {
 //!         tokio::select! {
 //!             biased;
@@ -37,7 +39,7 @@
 //!             _ = tick.tick() => database.record("row"),
 //!         }
 //!     }
-//!     tokio::time::sleep(seconds(2)).await;
+//!     tokio::time::sleep(Duration::from_secs(2)).await;
 //!     database.record("closed");
 //!     Ok(())
 //! }
@@ -45,16 +47,16 @@
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
 //! // #[tokio::test(start_paused = true)]
-//! let cluster = EmbeddedCluster::new();
+//! let world = TestCluster::new();
 //! let config = Config::new("web", "1.0.0".parse().unwrap());
-//! let mut program = cluster.run(config, controller);
+//! let mut program = world.run(config, controller);
 //! program.leads().await;
 //! program.faults().partition(true);
 //!
 //! let report = program.term_report().await;
 //! report.assert_nothing_late();
 //! report.assert_returned();
-//! assert_eq!(report.effects.last().unwrap().what, "closed");
+//! assert_eq!(report.effects.last().unwrap().1, "closed");
 //! # }
 //! ```
 //!
@@ -68,8 +70,10 @@
 //! once, and leaves no time.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use elector_candidate::{Config, Leadership, Loss, StopReason};
-//! use elector_testing::{EmbeddedCluster, pass, seconds};
+//! use elector_testing::{TestCluster, pass};
 //!
 //! async fn work(leadership: Leadership) -> Result<(), String> {
 //!     leadership.stopped().await;
@@ -79,21 +83,21 @@
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
 //! // #[tokio::test(start_paused = true)]
-//! let cluster = EmbeddedCluster::new();
+//! let world = TestCluster::new();
 //! let config = Config::new("web", "1.0.0".parse().unwrap());
-//! let mut program = cluster.run(config, |leadership, _| work(leadership));
+//! let mut program = world.run(config, |leadership, _| work(leadership));
 //! program.leads().await;
 //!
 //! // Five seconds of silence cost nothing.
 //! program.faults().partition(true);
-//! pass(seconds(5)).await;
+//! pass(Duration::from_secs(5)).await;
 //! program.heal();
-//! pass(seconds(5)).await;
+//! pass(Duration::from_secs(5)).await;
 //! assert!(program.handle().is_leader());
 //!
 //! // Thirty seconds cost the term, and then it leads again.
 //! program.faults().partition(true);
-//! pass(seconds(30)).await;
+//! pass(Duration::from_secs(30)).await;
 //! assert!(!program.handle().is_leader());
 //! program.heal();
 //! let (reason, _) = program.term_report().await.told.unwrap();
@@ -113,10 +117,10 @@
 //! | fault | by |
 //! |---|---|
 //! | the API server is silent: requests hang, watches hear nothing | `program.faults().partition(true)` |
-//! | it refuses | `program.faults().inject(Rule::new(Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE)))` |
-//! | it is slow | `program.faults().latency(…)` |
+//! | it refuses | `program.faults().inject(Rule::new(Fault::Refuse(503)))` |
+//! | it is slow | `program.faults().latency(request, answer)` |
 //! | only watches hear nothing, or are cut | `program.faults().freeze_watches(true)`, `break_watches()` |
-//! | renewals are written, and their answers are lost | `Rule::new(Fault::DropAfter).verb(RequestVerb::Update)` |
+//! | renewals are written, and their answers are lost | `Rule::new(Fault::DropAfter).verb("update")` |
 //! | all is well again | `program.heal()` |
 //! | another holder is written into the Lease | `program.lease().overwrite_holder("another")` |
 //! | the Lease is deleted | `program.lease().delete()` |
@@ -124,6 +128,7 @@
 //! | another process waits for the lease, and takes it when it is free | `program.start_rival()` |
 //! | SIGTERM | `program.shut_down()` |
 //! | the process is killed | `drop(program)` |
+//! | the next process of that name starts | `world.start(name, …)` again |
 //!
 //! # How do I test a function that takes a guard?
 //!
@@ -149,23 +154,110 @@
 //! assert_eq!(rows, [1]);
 //! ```
 //!
-//! # Who else takes part?
+//! # Does my whole program work, with its controllers?
 //!
-//! [`EmbeddedCluster::register`], [`EmbeddedCluster::candidate`] and [`ScriptedCandidate`] are candidates of other
-//! processes, [`EmbeddedCluster::keep`] is a holder that is no candidate, and [`StoredLease`] is what an elector or a
-//! stranger writes. [`EmbeddedCluster::requests`] is what programs asked the server for.
+//! The program takes its connections and its shutdown as parameters, and `main` gives it the real ones. In a test two
+//! processes of it run on one API server: a controller of a custom resource, which writes a ConfigMap by server-side apply
+//! while it leads. The leader is cut off, and the standby reconciles under the next token.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use elector_candidate::{Candidate, Cluster, Config, LeaderGate, Leadership};
+//! use elector_testing::{TestCluster, eventually};
+//! use futures::StreamExt as _;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+//! use kube::runtime::controller::{Action, Controller};
+//! use kube::runtime::watcher;
+//! use kube::{Client, ResourceExt as _};
+//! use serde_json::json;
+//!
+//! async fn reconcile(widget: Arc<DynamicObject>, client: Arc<Client>, leadership: Leadership) -> kube::Result<Action> {
+//!     let maps = Api::<ConfigMap>::namespaced(Client::clone(&client), &widget.namespace().unwrap_or_default());
+//!     let data = json!({"size": widget.data["spec"]["size"], "token": leadership.token().to_string()});
+//!     let name = widget.name_any();
+//!     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
+//!     maps.patch(&name, &PatchParams::apply("widgets").force(), &Patch::Apply(map)).await?;
+//!     Ok(Action::requeue(Duration::from_secs(300)))
+//! }
+//!
+//! /// What is to be tested: all of the program but the connections, which `main` makes.
+//! async fn program(
+//!     cluster: Cluster,
+//!     client: Client,
+//!     shutdown: impl Future,
+//! ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//!     let candidate = Candidate::new(Config::new("widgets", "1.0.0".parse()?), cluster)?;
+//!     let client = candidate.handle().write_guard().client(&client);
+//!     let gate = LeaderGate::new();
+//!     // A type of `derive(CustomResource)` does as well.
+//!     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+//!     let widgets = Api::<DynamicObject>::all_with(client.clone(), &kind);
+//!     let controller = Controller::new_with(widgets, watcher::Config::default(), kind)
+//!         .reconcile_all_on(gate.term_starts())
+//!         .run(
+//!             gate.reconciler(reconcile),
+//!             |_, _, _| Action::requeue(Duration::from_secs(5)),
+//!             Arc::new(client),
+//!         )
+//!         .for_each(|_| async {});
+//!     let candidate = candidate.alongside("controller", |_| controller);
+//!     candidate.run(gate.work(), shutdown).await?;
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! // #[tokio::test(start_paused = true)]
+//! let world = TestCluster::new();
+//! world.put(json!({
+//!     "apiVersion": "example.com/v1", "kind": "Widget",
+//!     "metadata": {"name": "a", "namespace": "default"}, "spec": {"size": "3"},
+//! }));
+//! let start = |name| {
+//!     let (cluster, client) = (world.cluster(name), Client::new(world.service(name), "default"));
+//!     world.start(name, |shutdown| program(cluster, client, shutdown))
+//! };
+//! let written = || Some(world.get("configmaps", "default", "a")?["data"].clone());
+//! let token = |token: u64| Some(json!({"size": "3", "token": token.to_string()}));
+//!
+//! let mut first = start("widgets-0");
+//! first.leads().await;
+//! let second = start("widgets-1");
+//! eventually(|| written().is_some()).await;
+//!
+//! first.faults().partition(true);
+//! second.leads().await;
+//! let next = second.handle().status().token.unwrap().0.0;
+//! eventually(|| written() == token(next)).await;
+//!
+//! // Nothing that the first has written came later than its term allows.
+//! let report = first.term_report().await;
+//! report.assert_nothing_late();
+//! assert!(report.token < next);
+//! assert_eq!(report.effects[0].1, "PATCH configmaps default/a");
+//! # }
+//! ```
+//!
+//! A rolling update, a node that dies and a crash loop are played alike: by [`TestProgram::shut_down`] and
+//! [`TestProgram::ended`], by a drop, by another [`TestCluster::start`] of the same name.
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `log` | `CapturedLog`: the log of the test's thread, line by line |
-//! | `metrics` | `Scrape`: the text that Prometheus is given, read back |
+//! | `log`, `metrics` | helpers of Elector's own tests, which nothing is promised of |
 //!
 //! # What it does not show
 //!
 //! Virtual time stands still while anything runs, so work that blocks its thread blocks the test, and is late by no
 //! clock: test that on a clock that runs, or see that nothing in the work blocks. What the work does to the network and to
-//! disks takes time that a paused clock does not know of: it needs fakes. The API server serves Leases, LeaseCandidates,
-//! Namespaces and Events, and no other kinds.
+//! disks takes time that a paused clock does not know of: it needs fakes. So does what reads the clock of the machine, as
+//! the Events of kube-runtime do.
+//!
+//! The API server knows the fields of Leases, LeaseCandidates, Namespaces and Events. Objects of all other kinds it keeps as
+//! they come: it validates nothing, fills in nothing, runs no controllers and no webhooks, and gives every program all
+//! rights. Server-side apply creates or merges, and never conflicts.
 
 #![expect(
     clippy::unwrap_used,
@@ -174,40 +266,52 @@
 
 mod actors;
 mod effect_log;
-mod embedded_cluster;
 mod history;
 mod listen;
 #[cfg(feature = "log")]
 mod log;
 mod one_lease;
-mod program;
+mod program_record;
 mod requests;
 #[cfg(feature = "metrics")]
 mod scrape;
 mod scripted;
 mod stored_lease;
 mod term_report;
+mod test_cluster;
+mod test_program;
+mod test_service;
 mod time;
+mod workspace;
 
-pub use actors::BackgroundTask;
-pub use effect_log::{EffectLog, RecordedEffect};
-pub use elector_apiserver::{ApiServer, Config as ServerConfig, NativeCandidates};
-pub use elector_apiserver::{Fault, Latency, RequestVerb, Rule, Switches};
+pub use effect_log::EffectLog;
+pub use elector_apiserver::{Fault, Faults, Rule};
 pub use elector_candidate::TestTerm;
-pub use elector_runtime::TokioClock;
-pub use embedded_cluster::{
-    CANDIDATES, CUSTOM_CANDIDATES, EmbeddedCluster, LEASES, REQUEST_LATENCY,
-};
-pub use http::StatusCode;
-pub use listen::{listen, wait_until};
-#[cfg(feature = "log")]
-pub use log::CapturedLog;
-pub use one_lease::OneLease;
-pub use program::ProgramUnderTest;
-pub use requests::SentRequest;
-#[cfg(feature = "metrics")]
-pub use scrape::{Scrape, assert_described, described_metrics, documented_metrics};
-pub use scripted::ScriptedCandidate;
 pub use stored_lease::StoredLease;
 pub use term_report::{TermReport, WorkStop};
-pub use time::{eventually, millis, pass, seconds};
+pub use test_cluster::TestCluster;
+pub use test_program::TestProgram;
+pub use test_service::{TestBody, TestService};
+pub use time::{eventually, pass};
+
+// For the tests of this workspace alone: these change with them.
+#[doc(hidden)]
+pub use actors::BackgroundTask;
+#[doc(hidden)]
+pub use listen::{listen, wait_until};
+#[cfg(feature = "log")]
+#[doc(hidden)]
+pub use log::CapturedLog;
+#[doc(hidden)]
+pub use one_lease::OneLease;
+#[doc(hidden)]
+pub use requests::SentRequest;
+#[cfg(feature = "metrics")]
+#[doc(hidden)]
+pub use scrape::{Scrape, assert_described, described_metrics, documented_metrics};
+#[doc(hidden)]
+pub use scripted::ScriptedCandidate;
+#[doc(hidden)]
+pub use time::{millis, seconds};
+#[doc(hidden)]
+pub use workspace::{CANDIDATES, CUSTOM_CANDIDATES, LEASES};

@@ -3,18 +3,21 @@
 use std::ops::Deref;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_apiserver::Faults;
+use elector_candidate::Cluster;
 use elector_protocol::{Instant, LeaseKey, LeaseRecord};
 use serde_json::Value;
 
-use crate::embedded_cluster::{CANDIDATES, CUSTOM_CANDIDATES, EmbeddedCluster, LEASES};
 use crate::history;
 use crate::requests::SentRequest;
 use crate::stored_lease::StoredLease;
+use crate::test_cluster::{PROGRAM, TestCluster};
+use crate::workspace::{CANDIDATES, CUSTOM_CANDIDATES, LEASES};
 
 /// A cluster with the born Lease `default/web`, and the candidate `me` for it. Clones are the same one.
 #[derive(Clone, Debug)]
 pub struct OneLease {
-    cluster: EmbeddedCluster,
+    cluster: TestCluster,
     stored: StoredLease,
 }
 
@@ -27,11 +30,23 @@ impl OneLease {
     /// A cluster whose candidates are served there; the server drops the fields of the gate.
     #[must_use]
     pub fn new(served: &[CandidateApi]) -> Self {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         cluster.serve(served);
         let stored = cluster.lease(NAMESPACE, LEASE);
         stored.create();
         Self { cluster, stored }
+    }
+
+    /// The connection of the candidate.
+    #[must_use]
+    pub fn cluster(&self) -> Cluster {
+        self.connected()
+    }
+
+    /// The faults that befall the candidate.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        self.cluster.faults(PROGRAM)
     }
 
     /// The lease.
@@ -69,14 +84,14 @@ impl OneLease {
 
     /// Changes nothing that is judged.
     pub fn label(&self) {
-        self.put(LEASES, NAMESPACE, LEASE, |fields| {
+        self.edit(LEASES, NAMESPACE, LEASE, |fields| {
             fields["metadata"]["labels"]["seen"] = "yes".into();
         });
     }
 
     /// Writes something into the spec of the Lease, as a stranger does.
     pub fn overwrite_lease(&self, field: &str, value: Value) {
-        self.put(LEASES, NAMESPACE, LEASE, |fields| {
+        self.edit(LEASES, NAMESPACE, LEASE, |fields| {
             fields["spec"][field] = value;
         });
     }
@@ -125,7 +140,7 @@ impl OneLease {
 
     /// Writes something into the spec of the candidate `me`, as a stranger does.
     pub fn overwrite_candidate(&self, field: &str, value: Value) {
-        self.put(CANDIDATES, NAMESPACE, "me", |fields| {
+        self.edit(CANDIDATES, NAMESPACE, "me", |fields| {
             fields["spec"][field] = value;
         });
     }
@@ -159,9 +174,9 @@ impl OneLease {
 }
 
 impl Deref for OneLease {
-    type Target = EmbeddedCluster;
+    type Target = TestCluster;
 
-    fn deref(&self) -> &EmbeddedCluster {
+    fn deref(&self) -> &TestCluster {
         &self.cluster
     }
 }

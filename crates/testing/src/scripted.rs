@@ -6,8 +6,9 @@ use elector_runtime::Clock as _;
 use tokio::time::Instant;
 
 use crate::actors::BackgroundTask;
-use crate::embedded_cluster::{EmbeddedCluster, LEASES};
+use crate::test_cluster::TestCluster;
 use crate::time::{millis, seconds};
+use crate::workspace::LEASES;
 
 /// A candidate; dropping it is a crash.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub struct ScriptedCandidate {
 }
 
 struct CandidateScript {
-    cluster: EmbeddedCluster,
+    cluster: TestCluster,
     namespace: String,
     name: String,
     lease: String,
@@ -33,7 +34,7 @@ struct CandidateScript {
 impl ScriptedCandidate {
     /// Registers for a lease. `version` is both its binary and its emulation version.
     pub fn start(
-        cluster: &EmbeddedCluster,
+        cluster: &TestCluster,
         namespace: &str,
         name: &str,
         lease: &str,
@@ -45,7 +46,7 @@ impl ScriptedCandidate {
 
     /// The same as client-go does it: unmarked, without tokens, and deaf to an annotation.
     pub fn start_unmarked(
-        cluster: &EmbeddedCluster,
+        cluster: &TestCluster,
         namespace: &str,
         name: &str,
         lease: &str,
@@ -57,7 +58,7 @@ impl ScriptedCandidate {
     }
 
     fn run(
-        cluster: &EmbeddedCluster,
+        cluster: &TestCluster,
         namespace: &str,
         name: &str,
         lease: &str,
@@ -144,7 +145,7 @@ impl CandidateScript {
         let written = lease.with_record(record, Carrier::Unknown);
         let written = serde_json::to_value(written).unwrap();
         self.cluster
-            .put(LEASES, &self.namespace, &self.lease, |fields| {
+            .edit(LEASES, &self.namespace, &self.lease, |fields| {
                 for part in ["metadata", "spec"] {
                     fields[part] = written[part].clone();
                 }

@@ -6,22 +6,23 @@ use elector_api::{Carrier, Lease};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord};
 use elector_runtime::Clock as _;
 
-use crate::embedded_cluster::{EmbeddedCluster, LEASES};
+use crate::test_cluster::TestCluster;
+use crate::workspace::LEASES;
 
-/// A Lease in the store of an [`EmbeddedCluster`], and what other actors of the cluster do to it: in no time, and past
+/// A Lease in the store of an [`TestCluster`], and what other actors of the cluster do to it: in no time, and past
 /// every rule of the API server. Programs that watch it hear of it at once.
 #[derive(Clone, Debug)]
 pub struct StoredLease {
-    cluster: EmbeddedCluster,
+    cluster: TestCluster,
     key: LeaseKey,
 }
 
 /// The time in which the candidate that an elector has chosen is to accept.
 const GRANT: Duration = Duration::from_secs(5);
 
-// === impl EmbeddedCluster ===
+// === impl TestCluster ===
 
-impl EmbeddedCluster {
+impl TestCluster {
     /// A Lease of the cluster, be it there or not.
     #[must_use]
     pub fn lease(&self, namespace: &str, name: &str) -> StoredLease {
@@ -33,12 +34,6 @@ impl EmbeddedCluster {
 // === impl StoredLease ===
 
 impl StoredLease {
-    /// Its namespace and its name.
-    #[must_use]
-    pub const fn key(&self) -> &LeaseKey {
-        &self.key
-    }
-
     /// The holder that it names. `None` where it names none, and where there is no Lease.
     #[must_use]
     pub fn holder(&self) -> Option<String> {
@@ -94,6 +89,40 @@ impl StoredLease {
         self.write(|record| record.granted(candidate, GRANT, now));
     }
 
+    fn store(&self, lease: &Lease) {
+        let next = serde_json::to_value(lease).expect("a Lease is made of what JSON has");
+        self.cluster.server().put(LEASES, self.place(), |fields| {
+            fields["spec"] = next["spec"].clone();
+            fields["metadata"]["annotations"] = next["metadata"]["annotations"].clone();
+        });
+    }
+
+    fn lease(&self) -> Lease {
+        let lease = self.object();
+        lease.unwrap_or_else(|| panic!("{}", self.missing()))
+    }
+
+    fn place(&self) -> (&str, &str) {
+        (&self.key.namespace, &self.key.name)
+    }
+
+    fn missing(&self) -> String {
+        format!(
+            "there is no Lease {}: has its program led yet (`TestProgram::leads`)?",
+            self.key
+        )
+    }
+}
+
+/// None of this is for programs: it changes with the tests of this workspace.
+#[doc(hidden)]
+impl StoredLease {
+    /// Its namespace and its name.
+    #[must_use]
+    pub const fn key(&self) -> &LeaseKey {
+        &self.key
+    }
+
     /// The Lease as it is stored, where there is one.
     #[must_use]
     pub fn object(&self) -> Option<Lease> {
@@ -125,30 +154,6 @@ impl StoredLease {
     /// It is created, born as an elector creates it.
     pub fn create(&self) {
         self.store(&Lease::born(&self.key, None, Carrier::Annotations));
-    }
-
-    fn store(&self, lease: &Lease) {
-        let next = serde_json::to_value(lease).expect("a Lease is made of what JSON has");
-        self.cluster.server().put(LEASES, self.place(), |fields| {
-            fields["spec"] = next["spec"].clone();
-            fields["metadata"]["annotations"] = next["metadata"]["annotations"].clone();
-        });
-    }
-
-    fn lease(&self) -> Lease {
-        let lease = self.object();
-        lease.unwrap_or_else(|| panic!("{}", self.missing()))
-    }
-
-    fn place(&self) -> (&str, &str) {
-        (&self.key.namespace, &self.key.name)
-    }
-
-    fn missing(&self) -> String {
-        format!(
-            "there is no Lease {}: has its program led yet (`ProgramUnderTest::leads`)?",
-            self.key
-        )
     }
 }
 

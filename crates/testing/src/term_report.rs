@@ -1,32 +1,33 @@
 //! The stop of the work of a term, in time or not.
 
 use std::fmt;
+use std::time::Duration;
 
-use elector_candidate::{StopReason, Term, TermEnd, Token};
-use elector_protocol::Instant;
+use elector_candidate::{StopReason, TermEnd};
 
-use crate::effect_log::RecordedEffect;
-
-/// The stop of a term's work: [`ProgramUnderTest::term_report`](crate::ProgramUnderTest::term_report). All instants
-/// are those of the holder's clock ([`EmbeddedCluster::now`](crate::EmbeddedCluster::now)).
+/// The stop of a term's work: [`TestProgram::term_report`](crate::TestProgram::term_report). All instants are times since
+/// the cluster's start ([`TestCluster::elapsed`](crate::TestCluster::elapsed)).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TermReport {
     /// The number of the term.
-    pub term: Term,
+    pub term: i32,
     /// Its fencing token.
-    pub token: Token,
+    pub token: u64,
     /// The term's end.
     pub end: TermEnd,
     /// Why and when the work was asked to stop first. `None` where it had ended by then.
-    pub told: Option<(StopReason, Instant)>,
+    pub told: Option<(StopReason, Duration)>,
     /// The end of the work's future, and its time. `None` while it blocks its thread.
-    pub work: Option<(WorkStop, Instant)>,
+    pub work: Option<(WorkStop, Duration)>,
     /// From when on nothing of the work may act any more: its time to stop was over, or the candidate took it for stopped,
     /// whichever came first. Another process may lead soon after, or does already.
-    pub limit: Instant,
-    /// The effects, oldest first, up to one lease duration after the end of the term.
-    pub effects: Vec<RecordedEffect>,
+    pub limit: Duration,
+    /// The effects with their times, oldest first, up to one lease duration after the end of the term: those that the work
+    /// has recorded ([`EffectLog`](crate::EffectLog)), and each write that a client of the program has sent
+    /// ([`TestCluster::service`](crate::TestCluster::service)), such as `PATCH configmaps default/a`. Of a program with
+    /// several candidates the writes are left out: they may belong to any.
+    pub effects: Vec<(Duration, String)>,
 }
 
 /// The end of the work's future.
@@ -45,9 +46,9 @@ pub enum WorkStop {
 
 impl TermReport {
     /// The work's effects when it might act no more.
-    pub fn late_effects(&self) -> impl Iterator<Item = &RecordedEffect> {
+    pub fn late_effects(&self) -> impl Iterator<Item = &(Duration, String)> {
         let limit = self.limit;
-        self.effects.iter().filter(move |effect| limit < effect.at)
+        self.effects.iter().filter(move |(at, _)| limit < *at)
     }
 
     /// Asserts that nothing of the work acted after its time: not the work, nor anything that it left behind.
@@ -60,9 +61,9 @@ impl TermReport {
     /// When something did. The message names each such effect, and how late it was.
     #[track_caller]
     pub fn assert_nothing_late(&self) {
-        let late = self.late_effects().map(|effect| {
-            let by = effect.at.since(self.limit);
-            format!("\n  {:?}, {by:?} too late", effect.what)
+        let late = self.late_effects().map(|(at, what)| {
+            let by = at.saturating_sub(self.limit);
+            format!("\n  {what:?}, {by:?} too late")
         });
         let late = String::from_iter(late);
         assert!(
@@ -94,7 +95,7 @@ impl fmt::Display for TermReport {
         match &self.told {
             None => f.write_str(" (it had ended by itself)"),
             Some((reason, told)) => {
-                let left = self.limit.since(*told);
+                let left = self.limit.saturating_sub(*told);
                 write!(f, " (told to stop: {reason}; it had {left:?})")
             }
         }

@@ -1,10 +1,10 @@
 //! A real etcd and kube-apiserver on loopback.
 //!
 //! ```no_run
-//! use elector_cluster::cluster::{TestCluster, Options};
+//! use elector_cluster::cluster::{RealCluster, Options};
 //!
 //! # fn main() -> anyhow::Result<()> {
-//! let cluster = TestCluster::start(&Options { gate: true, ..Options::default() })?;
+//! let cluster = RealCluster::start(&Options { gate: true, ..Options::default() })?;
 //! println!("KUBECONFIG={}", cluster.kubeconfig().display());
 //! cluster.stop()?;
 //! # Ok(())
@@ -45,7 +45,7 @@ use probe::Probe;
 
 /// A running cluster that ends with its owner: when it is dropped, and also when the process is killed.
 #[derive(Debug)]
-pub struct TestCluster {
+pub struct RealCluster {
     // Dropped in this order: the API server goes before its store.
     apiserver: Mutex<ChildGuard>,
     etcd: Mutex<ChildGuard>,
@@ -73,9 +73,9 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 /// The number of starts in all, with other ports when another process took one in between.
 const PORT_ATTEMPTS: u32 = 3;
 
-// === impl TestCluster ===
+// === impl RealCluster ===
 
-impl TestCluster {
+impl RealCluster {
     /// Starts the servers and waits until they are ready; blocks for about 3 s, and for minutes when the programs
     /// have to be built first.
     ///

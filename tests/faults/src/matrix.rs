@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use elector_api::CandidateApi;
-use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::cluster::{Options, RealCluster};
 use elector_cluster::release::Release;
 use elector_tests::rig::Recorder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -57,7 +57,7 @@ pub async fn run_matrix(
 ) -> Result<MatrixResults> {
     let start = Instant::now();
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
-    let cluster = spawn_blocking(|| TestCluster::start(&Options::default())).await??;
+    let cluster = spawn_blocking(|| RealCluster::start(&Options::default())).await??;
     let client = client(&cluster.kubeconfig()).await?;
     let register = Register::open().await?;
     let pulse = register.log(PULSE);

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use elector_apiserver::{ApiServer, Fault, RequestVerb, Rule};
-use http::StatusCode;
 
 use crate::foreign::ForeignClient;
 use crate::names::{ELECTOR_LOCK, lease_name};
@@ -135,44 +134,44 @@ fn twin_name(who: ProcessIndex) -> String {
 }
 
 async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKind) {
-    let switches = &process.switches;
+    let faults = &process.faults;
     match kind {
         FaultKind::Crash(..) => process.crash().await,
         FaultKind::ShutDown(..) => process.shut_down(),
-        FaultKind::Partition(..) => switches.partition(true),
+        FaultKind::Partition(..) => faults.partition(true),
         FaultKind::Pause(..) => process.pauses.pause(),
         FaultKind::Slow(_, more, _) => process.slow(more),
-        FaultKind::Freeze(..) => switches.freeze_watches(true),
-        FaultKind::EndWatches(_, WatchClose::Closed) => switches.close_watches(),
-        FaultKind::EndWatches(_, WatchClose::Broken) => switches.break_watches(),
+        FaultKind::Freeze(..) => faults.freeze_watches(true),
+        FaultKind::EndWatches(_, WatchClose::Closed) => faults.close_watches(),
+        FaultKind::EndWatches(_, WatchClose::Broken) => faults.break_watches(),
         FaultKind::OldCache(_, back, _) => {
-            switches.hold_cache(Some(server.revision().saturating_sub(back)));
-            switches.close_watches();
+            faults.hold_cache(Some(server.revision().saturating_sub(back)));
+            faults.close_watches();
         }
         FaultKind::StepClock(_, millis) => process.clock.step(millis * 1000),
         FaultKind::StopClock(..) => process.clock.stop(true),
         kind => {
             if let Some(rule) = rule(&kind) {
-                switches.inject(rule);
+                faults.inject(rule);
             }
         }
     }
 }
 
 async fn end(process: &mut SimulatedProcess, away: bool, kind: FaultKind) {
-    let switches = &process.switches;
+    let faults = &process.faults;
     match kind {
         FaultKind::Crash(..) | FaultKind::ShutDown(..) if away => {}
         FaultKind::Crash(_, _, name) => process.restart_if_ended(name).await,
         FaultKind::ShutDown(..) => process.restart_if_ended(RestartName::New).await,
-        FaultKind::Partition(..) => switches.partition(false),
+        FaultKind::Partition(..) => faults.partition(false),
         FaultKind::Pause(..) => process.pauses.resume(),
         FaultKind::Slow(..) => process.slow(0),
-        FaultKind::Freeze(..) => switches.freeze_watches(false),
-        FaultKind::OldCache(..) => switches.hold_cache(None),
+        FaultKind::Freeze(..) => faults.freeze_watches(false),
+        FaultKind::OldCache(..) => faults.hold_cache(None),
         FaultKind::StopClock(..) => process.clock.stop(false),
         FaultKind::Forbid(..) => {
-            switches.clear();
+            faults.clear();
             process.slow(0);
         }
         _ => {}
@@ -181,7 +180,10 @@ async fn end(process: &mut SimulatedProcess, away: bool, kind: FaultKind) {
 
 /// The rule of a fault that befalls this number of requests.
 fn rule(kind: &FaultKind) -> Option<Rule> {
-    let code = |status| StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let code = |status| match status {
+        100..1000 => status,
+        _ => 500,
+    };
     let (fault, requests, times) = match *kind {
         FaultKind::Refuse(_, requests, status, applied, times) => match applied {
             Applied::Yes => (Fault::RefuseAfter(code(status)), requests, times),
@@ -194,7 +196,7 @@ fn rule(kind: &FaultKind) -> Option<Rule> {
         FaultKind::Delay(_, requests, by, times) => (Fault::Late(by), requests, times),
         FaultKind::Repeat(_, requests, after, times) => (Fault::Repeat(after), requests, times),
         FaultKind::Forbid(..) => {
-            let forbidden = Fault::Refuse(StatusCode::FORBIDDEN);
+            let forbidden = Fault::Refuse(403);
             (forbidden, Requests::Writes, u32::MAX)
         }
         _ => return None,

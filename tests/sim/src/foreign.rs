@@ -69,12 +69,9 @@ impl Simulation {
         let transport = self.foreign_transport(&name, role, rate);
         let offset = i64::try_from(random.between(0, 40_000)).unwrap_or(0) - 20_000;
         transport.clock.step(offset * 1000);
-        let switches = self.server.switches(&name);
-        switches.latency(elector_apiserver::Latency {
-            request: Duration::from_millis(2),
-            answer: Duration::from_millis(2),
-            watch: Duration::from_millis(2),
-        });
+        let (faults, way) = (self.server.faults(&name), Duration::from_millis(2));
+        faults.latency(way, way);
+        faults.watch_latency(way);
         let (client, api) = (transport.client(), self.candidate_api());
         let process = ForeignProcess {
             leases: Api::default_namespaced_with(client.clone(), &()),

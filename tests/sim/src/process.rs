@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Latency, Switches};
+use elector_apiserver::{ApiServer, Faults};
 use elector_protocol::Identity;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ pub(crate) struct SimulatedProcess {
     pub(crate) kind: ProcessKind,
     pub(crate) clock: SimClock,
     pub(crate) pauses: PauseSwitch,
-    pub(crate) switches: Switches,
+    pub(crate) faults: Faults,
     host: ProcessHost,
     context: RunContext,
     server: ApiServer,
@@ -63,7 +63,7 @@ impl SimulatedProcess {
         longest: Duration,
         (context, server): (RunContext, ApiServer),
     ) -> Self {
-        let switches = server.switches(&name);
+        let faults = server.faults(&name);
         let process = Self {
             clock: SimClock::start(host.rate, EPOCH + host.offset * 1000),
             pauses: PauseSwitch::default(),
@@ -74,7 +74,7 @@ impl SimulatedProcess {
             shutdown: None,
             name,
             kind,
-            switches,
+            faults,
             host,
             context,
             server,
@@ -87,16 +87,13 @@ impl SimulatedProcess {
     /// Everything takes this number of milliseconds more than it does here.
     pub(crate) fn slow(&self, more: u64) {
         let way = Duration::from_millis(self.host.latency + more);
-        self.switches.latency(Latency {
-            request: way,
-            answer: way,
-            watch: way,
-        });
+        self.faults.latency(way, way);
+        self.faults.watch_latency(way);
     }
 
     /// Ends every fault of it.
     pub(crate) fn repair(&self) {
-        self.switches.clear();
+        self.faults.clear();
         self.slow(0);
         self.pauses.resume_all();
         self.clock.stop(false);

@@ -6,8 +6,8 @@
 //! PUT leases/a +Content-Type:application/json {"metadata":{"name":"a","uid":"{first.metadata.uid}"}}
 //! ```
 //!
-//! `leases`, `all-leases`, `candidates` and `old-candidates` stand for their paths, `{ns}` for the namespace of the
-//! case. MERGE, JSON, STRATEGIC and APPLY are patches; TABLE, META and METALIST are GETs of another form.
+//! `leases`, `all-leases`, `candidates`, `old-candidates`, `maps`, `widgets` and `gadgets` stand for their paths, `{ns}`
+//! for the namespace of the case. MERGE, JSON, STRATEGIC and APPLY are patches; TABLE, META and METALIST are GETs of another form.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -176,6 +176,9 @@ fn whole_path(path: &str, namespace: &str) -> String {
         "all-leases" => format!("{group}/v1/leases"),
         "candidates" => format!("{group}/v1beta1/namespaces/{namespace}/leasecandidates"),
         "old-candidates" => format!("{group}/v1alpha2/namespaces/{namespace}/leasecandidates"),
+        "maps" => format!("/api/v1/namespaces/{namespace}/configmaps"),
+        "widgets" => format!("/apis/example.com/v1/namespaces/{namespace}/widgets"),
+        "gadgets" => "/apis/example.com/v1/gadgets".to_owned(),
         word => word.to_owned(),
     };
     format!("{prefix}{rest}")

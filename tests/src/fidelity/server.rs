@@ -1,9 +1,10 @@
 //! A server that cases run on.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_apiserver::{ApiServer, Config, NativeCandidates};
+use elector_apiserver::{ApiServer, Config, NativeCandidates, OtherKinds};
 use futures::TryStreamExt as _;
 use http_body_util::BodyStream;
 use kube::Client;
@@ -29,6 +30,7 @@ impl FidelityServer {
         let config = Config {
             gate,
             native: NativeCandidates::V1Beta1AndV1Alpha2,
+            other_kinds: OtherKinds::Defined,
             ..Config::default()
         };
         Self(Client::new(
@@ -43,6 +45,51 @@ impl FidelityServer {
         Self(client)
     }
 
+    /// Defines the custom resources of the cases, and waits until they are served.
+    ///
+    /// # Errors
+    ///
+    /// When the server refuses them, or does not serve them within a minute.
+    pub async fn define_kinds(&self) -> Result<()> {
+        for (plural, kind, scope, subresources) in [
+            ("widgets", "Widget", "Namespaced", json!({"status": {}})),
+            ("gadgets", "Gadget", "Cluster", json!({})),
+        ] {
+            let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            let version = json!({
+                "name": "v1", "served": true, "storage": true, "subresources": subresources,
+                "schema": {"openAPIV3Schema": schema},
+            });
+            let definition = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("{plural}.example.com")},
+                "spec": {
+                    "group": "example.com", "scope": scope, "versions": [version],
+                    "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+                },
+            });
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            let made = self.send(&post(path, &definition)).await?;
+            ensure!(made.status == 201, "failed to define {kind}: {}", made.body);
+        }
+        let lists = ["widgets", "gadgets"].map(|plural| CaseRequest {
+            method: "GET".to_owned(),
+            path: format!("/apis/example.com/v1/{plural}"),
+            headers: Vec::new(),
+            body: None,
+        });
+        let served = async {
+            for list in &lists {
+                while self.send(list).await?.status != 200 {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+            anyhow::Ok(())
+        };
+        let served = tokio::time::timeout(Duration::from_secs(60), served).await;
+        served.context("the custom resources are not served")?
+    }
+
     /// Runs a case in its namespace.
     ///
     /// # Errors
@@ -50,7 +97,8 @@ impl FidelityServer {
     /// When the server does not answer at all, or the case refers to what no answer had.
     pub async fn run(&self, case: &FidelityCase) -> Result<Vec<ComparableAnswer>> {
         let namespace = case.namespace();
-        let made = self.send(&new_namespace(&namespace)).await?;
+        let new = json!({"metadata": {"name": namespace}});
+        let made = self.send(&post("/api/v1/namespaces", &new)).await?;
         ensure!(
             made.status == 201,
             "failed to create the namespace {namespace}: {}",
@@ -106,11 +154,11 @@ impl FidelityServer {
     }
 }
 
-fn new_namespace(name: &str) -> CaseRequest {
+fn post(path: &str, object: &Value) -> CaseRequest {
     CaseRequest {
         method: "POST".to_owned(),
-        path: "/api/v1/namespaces".to_owned(),
+        path: path.to_owned(),
         headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
-        body: Some(json!({"metadata": {"name": name}}).to_string()),
+        body: Some(object.to_string()),
     }
 }

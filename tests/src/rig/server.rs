@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_apiserver::{ApiServer, Config};
-use elector_cluster::cluster::{ApiserverBeside, Options, TestCluster};
+use elector_cluster::cluster::{ApiserverBeside, Options, RealCluster};
 use elector_cluster::release::Release;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -22,7 +22,7 @@ use crate::rig::programs::TestedPrograms;
 /// The server of the API.
 pub(super) enum SiteServer {
     /// A kube-apiserver with its etcd.
-    Real(Arc<TestCluster>),
+    Real(Arc<RealCluster>),
     /// The embedded API server as its users start it.
     Embedded {
         /// Killed when it is dropped.
@@ -55,7 +55,7 @@ const LISTENS: Duration = Duration::from_secs(30);
 impl SiteServer {
     /// Starts a real one.
     pub(super) async fn real(options: Options) -> Result<Self> {
-        let cluster = spawn_blocking(move || TestCluster::start(&options)).await??;
+        let cluster = spawn_blocking(move || RealCluster::start(&options)).await??;
         Ok(Self::Real(Arc::new(cluster)))
     }
 
@@ -118,7 +118,7 @@ impl SiteServer {
         spawn_blocking(move || cluster.restore(&backup, &options)).await?
     }
 
-    fn cluster(&self) -> Result<Arc<TestCluster>> {
+    fn cluster(&self) -> Result<Arc<RealCluster>> {
         match self {
             Self::Real(cluster) => Ok(Arc::clone(cluster)),
             Self::Embedded { .. } | Self::Local(_) => {

@@ -14,17 +14,20 @@ use std::time::Duration;
 
 use elector::{Config as ElectorConfig, Elector};
 use elector_api::CandidateApi;
-use elector_candidate::{Config, Leadership};
+use elector_candidate::{Config, Leadership, RunError, RunOutcome};
 use elector_protocol::Identity;
 use elector_testing::{
-    BackgroundTask, EmbeddedCluster, ProgramUnderTest, Switches, eventually, millis, pass, seconds,
+    BackgroundTask, Faults, TestCluster, TestProgram, eventually, millis, pass, seconds,
 };
+
+/// A candidate whose work never fails.
+type ElectedProgram = TestProgram<Result<RunOutcome<(), Infallible>, RunError>>;
 
 /// An elector and [three candidates](NAMES) for a lease.
 struct ElectedPrograms {
-    cluster: EmbeddedCluster,
+    cluster: TestCluster,
     _elector: BackgroundTask,
-    candidates: BTreeMap<&'static str, ProgramUnderTest<(), Infallible>>,
+    candidates: BTreeMap<&'static str, ElectedProgram>,
     at_work: Arc<AtWork>,
 }
 
@@ -50,7 +53,7 @@ const LEASE: &str = "work";
 impl ElectedPrograms {
     /// Starts them where candidates are served there; one of them leads.
     async fn start(served: &[CandidateApi]) -> Self {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         cluster.serve(served);
         let elector = Elector::new(ElectorConfig::default(), cluster.connect(ELECTOR)).unwrap();
         let elector = elector.with_clock(cluster.clock());
@@ -84,9 +87,9 @@ impl ElectedPrograms {
     }
 
     /// The faults of each process.
-    fn faults(&self) -> impl Iterator<Item = Switches> {
+    fn faults(&self) -> impl Iterator<Item = Faults> {
         let programs = NAMES.into_iter().chain([ELECTOR]);
-        programs.map(|program| self.cluster.faults_of(program))
+        programs.map(|program| self.cluster.faults(program))
     }
 
     /// The number of candidates that are registered as these objects.

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_testing::{
-    EmbeddedCluster, Fault, Latency, Rule, StatusCode, eventually, pass, seconds,
-};
+use elector_testing::{Fault, Rule, TestCluster, eventually, pass, seconds};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -19,25 +17,21 @@ const RENEW_INTERVAL: Duration = Duration::from_millis(3_334);
 const SLOWEST: Duration = Duration::from_millis(2_500);
 
 /// From now on each request takes its time, and one in twenty fails.
-fn disturb(cluster: &EmbeddedCluster, seed: u64) {
+fn disturb(cluster: &TestCluster, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     cluster.before_requests(move |cluster, sent| {
         // Exponential, as waiting in a queue is: a hundredth is above SLOWEST.
         let share: f64 = 1.0 - random.random::<f64>();
         let takes = SLOWEST.mul_f64(-share.ln() / 100f64.ln());
         let request = takes.mul_f64(random.random());
-        let faults = cluster.faults_of(&sent.client);
-        faults.latency(Latency {
-            request,
-            answer: takes - request,
-            watch: Duration::ZERO,
-        });
+        let faults = cluster.faults(&sent.client);
+        faults.latency(request, takes - request);
         let fault = [
             Fault::DropBefore,
             Fault::DropAfter,
-            Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR),
-            Fault::RefuseAfter(StatusCode::GATEWAY_TIMEOUT),
-            Fault::Refuse(StatusCode::TOO_MANY_REQUESTS),
+            Fault::Refuse(500),
+            Fault::RefuseAfter(504),
+            Fault::Refuse(429),
         ];
         let fault = fault.choose(&mut random).copied();
         if let Some(fault) = fault.filter(|_| random.random_ratio(1, 20)) {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::packages::BUILT;
 use crate::child_guard::ChildGuard;
-use crate::cluster::TestCluster;
+use crate::cluster::RealCluster;
 use crate::{measured, paths};
 
 /// The adopter that it belongs to, and the program.
@@ -32,7 +32,7 @@ const TRANSCRIPT: &str = "transcript of the first start";
 ///
 /// # Errors
 /// When it does not lead, or the document has no place for a transcript.
-pub(super) fn record(cluster: &TestCluster) -> Result<()> {
+pub(super) fn record(cluster: &RealCluster) -> Result<()> {
     let mut transcript = "```console\n".to_owned();
     for mode in MODES {
         // Writing to a String does not fail.
@@ -44,7 +44,7 @@ pub(super) fn record(cluster: &TestCluster) -> Result<()> {
 }
 
 /// Its output until it has given up.
-fn play(cluster: &TestCluster, mode: &str) -> Result<String> {
+fn play(cluster: &RealCluster, mode: &str) -> Result<String> {
     let built = paths::workspace().join(BUILT);
     let log = built.join(format!("{PROGRAM}-{mode}.log"));
     let said = File::create(&log).context("failed to make a file for its output")?;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
-use crate::cluster::{Options, TestCluster};
+use crate::cluster::{Options, RealCluster};
 use crate::manifests::overlays;
 use crate::release::Release;
 
@@ -28,7 +28,7 @@ pub(super) fn run(program: &Path, kubernetes: Option<Release>) -> Result<()> {
         kubernetes,
         ..Options::default()
     };
-    let cluster = TestCluster::start(&options)?;
+    let cluster = RealCluster::start(&options)?;
     let folder = TempDir::new().context("failed to make a folder")?;
     // Both at once, so that they differ.
     let ports = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));

@@ -12,7 +12,7 @@ use crate::test::lanes::ProgramRun;
 
 /// A test program that is ready to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TestProgram {
+pub(super) struct TestBinary {
     /// The folder of its package, and its target where that is not the library: `crates/cli dev`.
     pub(super) name: String,
     /// The folder of its package, in which cargo runs it.
@@ -42,7 +42,7 @@ struct CargoProfile {
 
 /// Builds every test program, and the programs that they start, in one go with the same features, so that nothing is
 /// compiled twice.
-pub(super) fn build() -> Result<Vec<TestProgram>> {
+pub(super) fn build() -> Result<Vec<TestBinary>> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--all-features", "--no-run"]);
     command.arg("--message-format=json-render-diagnostics");
@@ -61,17 +61,17 @@ pub(super) fn build() -> Result<Vec<TestProgram>> {
 }
 
 /// The test programs among all that cargo says.
-fn read(messages: &str, workspace: &Path) -> Vec<TestProgram> {
+fn read(messages: &str, workspace: &Path) -> Vec<TestBinary> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
-        .filter_map(|message| TestProgram::of(message, workspace))
+        .filter_map(|message| TestBinary::of(message, workspace))
         .collect()
 }
 
-// === impl TestProgram ===
+// === impl TestBinary ===
 
-impl TestProgram {
+impl TestBinary {
     fn of(message: CargoMessage, workspace: &Path) -> Option<Self> {
         if !message.profile?.test {
             return None;

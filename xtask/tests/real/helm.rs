@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use elector_cluster::binaries;
-use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::cluster::{Options, RealCluster};
 use elector_cluster::overlays;
 use elector_cluster::paths;
 use serde_json::{Value, json};
@@ -410,7 +410,7 @@ fn is_as_the_overlay(kubeconfig: &Path, overlay: &str) -> Output {
 #[test]
 #[ignore = "it needs Helm and a real kube-apiserver: `cargo xtask test --long`"]
 fn helm_installs_the_chart_and_takes_it_away() {
-    let cluster = TestCluster::start(&Options::default()).unwrap();
+    let cluster = RealCluster::start(&Options::default()).unwrap();
     let kubeconfig = cluster.kubeconfig();
     let install = ["install", NAME, "chart", NAMESPACE, "--create-namespace"];
     let notes = said(&on(&kubeconfig, &install));
@@ -462,7 +462,7 @@ fn helm_installs_the_chart_and_takes_it_away() {
 #[test]
 #[ignore = "it needs Helm and a real kube-apiserver: `cargo xtask test --long`"]
 fn helm_installs_several_electors_beside_what_they_share() {
-    let cluster = TestCluster::start(&Options::default()).unwrap();
+    let cluster = RealCluster::start(&Options::default()).unwrap();
     let kubeconfig = cluster.kubeconfig();
     for namespace in ["one", "two", "three"] {
         let made = ask(&kubeconfig, &["create", "namespace", namespace]);

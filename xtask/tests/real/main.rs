@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use elector_cluster::binaries::{self, Binary, Toolbox};
 use elector_cluster::child_guard::ChildGuard;
-use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::cluster::{Options, RealCluster};
 use elector_cluster::overlays;
 use elector_cluster::release::Release;
 use rustix::process::Signal;
@@ -56,7 +56,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_gate_and_the_users_are_as_asked_for() {
-    let cluster = TestCluster::start(&Options {
+    let cluster = RealCluster::start(&Options {
         gate: true,
         ..Options::default()
     })
@@ -98,7 +98,7 @@ fn the_gate_and_the_users_are_as_asked_for() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn without_the_api_no_candidates_are_served() {
-    let cluster = TestCluster::start(&Options {
+    let cluster = RealCluster::start(&Options {
         serve_candidates: false,
         ..Options::default()
     })
@@ -114,7 +114,7 @@ fn without_the_api_no_candidates_are_served() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_manifests_are_accepted_and_grant_the_least() {
-    let cluster = TestCluster::start(&Options::default()).unwrap();
+    let cluster = RealCluster::start(&Options::default()).unwrap();
     let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
     // Eleven of the base and twenty of the policies, the CRD, three Roles with their bindings, and a FlowSchema.
     assert_eq!(said.matches(" created").count(), 39, "{said}");
@@ -146,7 +146,7 @@ fn the_pods_are_admitted_where_their_priority_needs_a_quota() {
     let admission = folder.path().join("admission.yaml");
     std::fs::write(&admission, QUOTA_FOR_PRIORITY).unwrap();
     let flag = format!("--admission-control-config-file={}", admission.display());
-    let cluster = TestCluster::start(&Options {
+    let cluster = RealCluster::start(&Options {
         apiserver_flags: vec![flag],
         ..Options::default()
     })
@@ -252,7 +252,7 @@ fn a_killed_owner_takes_its_cluster_along() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn a_client_go_candidate_tells_its_whole_story() {
-    let cluster = TestCluster::start(&Options::default()).unwrap();
+    let cluster = RealCluster::start(&Options::default()).unwrap();
     let mut command = Command::new(binaries::client_go_candidate(Release::DEFAULT).unwrap());
     command
         .arg("--kubeconfig")

@@ -7,13 +7,13 @@ use tokio::sync::Notify;
 
 /// The time of the ways to and from a client. The default is no time at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Latency {
+pub(crate) struct Latency {
     /// Of a request, before anything is read or written.
-    pub request: Duration,
+    pub(crate) request: Duration,
     /// Of its answer, after that.
-    pub answer: Duration,
+    pub(crate) answer: Duration,
     /// Of what a watch tells, after it was committed. Order is kept.
-    pub watch: Duration,
+    pub(crate) watch: Duration,
 }
 
 /// The state of the way to one client.

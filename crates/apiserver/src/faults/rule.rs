@@ -1,6 +1,5 @@
 //! Faults, and the rules that say which requests they befall.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -24,10 +23,10 @@ pub enum Fault {
     Late(Duration),
     /// It is served, and arrives once more so much later, as when a proxy tries again; the client sees the first answer.
     Repeat(Duration),
-    /// It is refused with this status, and nothing is read or written.
-    Refuse(StatusCode),
-    /// It is served, and then answered as if it had been refused with this status.
-    RefuseAfter(StatusCode),
+    /// It is refused with this status, 100 to 999, and nothing is read or written.
+    Refuse(u16),
+    /// It is served, and then answered as if it had been refused with this status, 100 to 999.
+    RefuseAfter(u16),
 }
 
 /// The action of a request.
@@ -54,10 +53,10 @@ pub enum RequestVerb {
 /// A fault, which requests it befalls, and how often.
 ///
 /// ```
-/// use elector_apiserver::{Fault, Rule, RequestVerb};
+/// use elector_apiserver::{Fault, Rule};
 ///
 /// // The next two renewals are committed, and their answers are lost.
-/// let rule = Rule::new(Fault::DropAfter).verb(RequestVerb::Update).resource("leases").times(2);
+/// let rule = Rule::new(Fault::DropAfter).verb("update").resource("leases").times(2);
 /// # let _ = rule;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +83,18 @@ pub(crate) struct RequestSummary<'a> {
 
 impl Rule {
     /// A fault that befalls every request.
+    ///
+    /// # Panics
+    ///
+    /// When a status is no number from 100 to 999.
     #[must_use]
     pub fn new(fault: Fault) -> Self {
+        if let Fault::Refuse(code) | Fault::RefuseAfter(code) = fault {
+            assert!(
+                StatusCode::from_u16(code).is_ok(),
+                "{fault:?}: a status is a number from 100 to 999"
+            );
+        }
         Self {
             fault,
             verbs: Vec::new(),
@@ -96,10 +105,24 @@ impl Rule {
         }
     }
 
-    /// Only requests of this verb; several calls add up.
+    /// Only requests of this verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` (of one object or of many),
+    /// or `other`, such as discovery. Several calls add up.
+    ///
+    /// # Panics
+    ///
+    /// When it is no such verb.
     #[must_use]
-    pub fn verb(mut self, verb: RequestVerb) -> Self {
-        self.verbs.push(verb);
+    pub fn verb(mut self, verb: impl AsRef<str>) -> Self {
+        let verb = verb.as_ref();
+        let known = RequestVerb::ALL.into_iter();
+        let mut known = known.filter(|known| known.as_ref() == verb);
+        self.verbs.push(known.next().unwrap_or_else(|| {
+            let verbs = RequestVerb::ALL.map(|known| known.as_ref().to_owned());
+            panic!(
+                "{verb:?} is no verb of a rule: these are {}",
+                verbs.join(", ")
+            )
+        }));
         self
     }
 
@@ -168,9 +191,22 @@ impl Rule {
 
 // === impl RequestVerb ===
 
-impl fmt::Display for RequestVerb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl RequestVerb {
+    const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::Other,
+    ];
+}
+
+impl AsRef<str> for RequestVerb {
+    fn as_ref(&self) -> &str {
+        match self {
             Self::Get => "get",
             Self::List => "list",
             Self::Watch => "watch",
@@ -179,6 +215,6 @@ impl fmt::Display for RequestVerb {
             Self::Patch => "patch",
             Self::Delete => "delete",
             Self::Other => "other",
-        })
+        }
     }
 }

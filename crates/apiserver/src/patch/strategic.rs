@@ -7,9 +7,7 @@ use crate::schema::{Struct, Type};
 /// Merges a patch into an object of that schema.
 pub(super) fn apply(schema: &Struct, target: &mut Value, patch: &Value) {
     if let (Value::Object(target), Value::Object(patch)) = (target, patch) {
-        merge(target, patch, &|name| {
-            schema.field(name).map(|field| field.kind)
-        });
+        merge(target, patch, &|name| schema.type_of(name));
     }
 }
 
@@ -52,8 +50,10 @@ fn merge(
                 target.remove(name);
             }
             (Some(Type::Struct(inner)), Value::Object(patch)) => {
-                let kind = |name: &str| inner.field(name).map(|field| field.kind);
-                merge(map_of(target, name), patch, &kind);
+                merge(map_of(target, name), patch, &|name| inner.type_of(name));
+            }
+            (Some(Type::Any), Value::Object(patch)) => {
+                merge(map_of(target, name), patch, &|_| Some(Type::Any));
             }
             (Some(Type::Texts), Value::Object(patch)) => {
                 merge(map_of(target, name), patch, &|_| None);
@@ -64,7 +64,7 @@ fn merge(
             }
             (Some(Type::Structs(inner, key)), Value::Array(patch)) => {
                 let present = list_of(target, name);
-                let kind = |name: &str| inner.field(name).map(|field| field.kind);
+                let kind = |name: &str| inner.type_of(name);
                 let join = |present: &Value, patch: &Value| {
                     let mut joined = present.clone();
                     if let (Value::Object(joined), Value::Object(patch)) = (&mut joined, patch) {
@@ -79,7 +79,9 @@ fn merge(
             }
         }
     }
-    target.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty()));
+    let is_any = |name: &String| matches!(kind(name), Some(Type::Any));
+    let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    target.retain(|name, value| is_any(name) || !is_empty(value));
 }
 
 /// Merges lists whose items are told apart by a field, or by themselves where `key` is empty. What the patch names

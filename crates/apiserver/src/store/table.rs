@@ -41,6 +41,15 @@ impl ObjectTable {
         }
     }
 
+    /// A table of another bucket, whose past goes back as far as that of this one, an empty one.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            contents: self.contents.clone(),
+            history: self.history,
+            watchers: self.watchers.another(),
+        }
+    }
+
     pub(crate) fn object(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
         self.contents.objects.get(key)
     }

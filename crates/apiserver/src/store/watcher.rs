@@ -66,6 +66,11 @@ impl Watchers {
         }
     }
 
+    /// None yet, with queues of the same length.
+    pub(super) fn another(&self) -> Self {
+        Self::new(self.queue)
+    }
+
     pub(super) fn subscribe(&mut self, scope: Scope) -> Subscription {
         let (sender, events) = mpsc::channel(self.queue);
         let id = self.next;

@@ -60,7 +60,7 @@ async fn a_watch_of_before_a_restore_hears_nothing_until_it_breaks() {
     create(&client, "b").await;
     let silence = timeout(Duration::from_secs(300), open.next()).await;
     assert!(silence.is_err(), "{silence:?}");
-    server.switches("me").break_watches();
+    server.faults("me").break_watches();
     assert!(open.next().await.unwrap().is_err());
     drop(open);
     assert_eq!(server.watches(), 0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Config, Fault, Latency, RequestVerb, Rule};
+use elector_apiserver::{ApiServer, Config, Fault, RequestVerb, Rule};
 use http::{Method, StatusCode};
 use kube::Client;
 use serde_json::json;
@@ -30,13 +30,13 @@ async fn answers_are_lost_before_and_after_the_commit() {
         (Fault::DropBefore, "before", None, false),
         (Fault::DropAfter, "after", None, true),
         (
-            Fault::Refuse(StatusCode::TOO_MANY_REQUESTS),
+            Fault::Refuse(429),
             "refused",
             Some(StatusCode::TOO_MANY_REQUESTS),
             false,
         ),
         (
-            Fault::RefuseAfter(StatusCode::INTERNAL_SERVER_ERROR),
+            Fault::RefuseAfter(500),
             "lied",
             Some(StatusCode::INTERNAL_SERVER_ERROR),
             true,
@@ -46,7 +46,7 @@ async fn answers_are_lost_before_and_after_the_commit() {
         (Fault::HangAfter, "hanging-after", None, true),
     ] {
         server
-            .switches("me")
+            .faults("me")
             .inject(Rule::new(fault).verb(RequestVerb::Create).times(1));
         assert_eq!(
             post(&other, &format!("other-{name}")).await,
@@ -69,11 +69,7 @@ async fn ways_take_time_and_a_request_outlives_its_client() {
         (3 * second, second, "too-slow", None),
         (second / 4, 3 * second, "late-answer", None),
     ] {
-        server.switches("me").latency(Latency {
-            request,
-            answer,
-            ..Latency::default()
-        });
+        server.faults("me").latency(request, answer);
         assert_eq!(post(&me, name).await, answered, "{name}");
         let early = holder(&other, name).await.is_some();
         assert_eq!(early, request < second, "{name}");
@@ -87,10 +83,7 @@ async fn watches_get_events_later_and_in_order() {
     let server = ApiServer::new(Config::default());
     let (me, other) = (client(&server, "me"), client(&server, "other"));
     let watch_latency = Duration::from_millis(500);
-    server.switches("me").latency(Latency {
-        watch: watch_latency,
-        ..Latency::default()
-    });
+    server.faults("me").watch_latency(watch_latency);
     let mut frames = watch(&me, "").await;
     let start = Instant::now();
     let first = create(&other, "a").await;
@@ -114,7 +107,7 @@ async fn a_request_can_arrive_late_and_twice() {
         let server = ApiServer::new(Config::default());
         let me = client(&server, "me");
         server
-            .switches("me")
+            .faults("me")
             .inject(Rule::new(fault).verb(RequestVerb::Create).times(1));
         let start = Instant::now();
         if fault == Fault::Late(later) {
@@ -153,7 +146,7 @@ async fn an_object_can_be_made_what_no_request_makes_it() {
 async fn watches_are_frozen_closed_and_broken() {
     let server = ApiServer::new(Config::default());
     let (me, other) = (client(&server, "me"), client(&server, "other"));
-    let switches = server.switches("me");
+    let switches = server.faults("me");
     let (mut mine, mut theirs) = (watch(&me, "").await, watch(&other, "").await);
 
     switches.freeze_watches(true);
@@ -181,7 +174,7 @@ async fn watches_are_frozen_closed_and_broken() {
 async fn a_client_may_be_served_by_an_older_cache() {
     let server = ApiServer::new(Config::default());
     let (me, other) = (client(&server, "me"), client(&server, "other"));
-    let switches = server.switches("me");
+    let switches = server.faults("me");
     let old = create(&other, "a").await;
     let mut open = watch(&me, &format!("resourceVersion={old}")).await;
     switches.hold_cache(Some(old));
@@ -227,7 +220,7 @@ async fn a_client_may_be_served_by_an_older_cache() {
 async fn a_partition_swallows_everything_until_it_heals() {
     let server = ApiServer::new(Config::default());
     let (me, other) = (client(&server, "me"), client(&server, "other"));
-    let switches = server.switches("me");
+    let switches = server.faults("me");
     let mut frames = watch(&me, "").await;
     switches.partition(true);
     let start = Instant::now();
@@ -249,11 +242,11 @@ async fn a_delayed_request_is_answered_later() {
     let me = client(&server, "me");
     let delay = Duration::from_millis(700);
     let rule = |namespace| Rule::new(Fault::Delay(delay)).namespace(namespace);
-    server.switches("me").inject(rule("elsewhere"));
+    server.faults("me").inject(rule("elsewhere"));
     let begun = Instant::now();
     assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
     assert_eq!(begun.elapsed(), Duration::ZERO);
-    server.switches("me").inject(rule("default"));
+    server.faults("me").inject(rule("default"));
     assert_eq!(post(&me, "b").await, Some(StatusCode::CREATED));
     assert_eq!(begun.elapsed(), delay);
 }
@@ -263,12 +256,12 @@ async fn the_watches_of_one_resource_can_be_frozen() {
     let server = ApiServer::new(Config::default());
     let me = client(&server, "me");
     let mut leases = watch(&me, "").await;
-    server.switches("me").freeze_watches_of("leasecandidates");
+    server.faults("me").freeze_watches_of("leasecandidates");
     create(&me, "a").await;
     assert_eq!(leases.event().await.1, "a");
-    server.switches("me").freeze_watches_of("leases");
+    server.faults("me").freeze_watches_of("leases");
     create(&me, "b").await;
     assert!(leases.is_silent().await);
-    server.switches("me").freeze_watches(false);
+    server.faults("me").freeze_watches(false);
     assert_eq!(leases.event().await.1, "b");
 }

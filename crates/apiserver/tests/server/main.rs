@@ -7,6 +7,7 @@
 mod common;
 mod control;
 mod faults;
+mod kinds;
 mod tcp;
 mod versions;
 mod watching;

@@ -48,7 +48,7 @@ async fn it_serves_and_breaks_connections_and_ends() {
     let a = create(&client, "a").await;
     assert_eq!(timeout(DEADLINE, frames.event()).await.unwrap().2, a);
 
-    server.switches("system:anonymous").inject(
+    server.faults("system:anonymous").inject(
         Rule::new(Fault::DropAfter)
             .verb(RequestVerb::Create)
             .times(1),
@@ -87,8 +87,8 @@ async fn clients_are_told_apart_by_token_and_by_path() {
         let server = server.clone();
         async move { server.serve(listener, pending()).await }
     });
-    let refused = Rule::new(Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE));
-    server.switches("alice").inject(refused.clone().times(1));
+    let refused = Rule::new(Fault::Refuse(503));
+    server.faults("alice").inject(refused.clone().times(1));
     let get = async |url: &str, token| {
         let (status, _) = ask(&connect(url, token), Method::GET, LEASES, None)
             .await
@@ -104,7 +104,7 @@ async fn clients_are_told_apart_by_token_and_by_path() {
     );
     assert_eq!(get(&url, Some("t-alice")).await, StatusCode::OK);
     // The path says more than the token.
-    server.switches("carol").inject(refused);
+    server.faults("carol").inject(refused);
     assert_eq!(
         get(&format!("{url}/as/carol"), Some("t-bob")).await,
         StatusCode::SERVICE_UNAVAILABLE

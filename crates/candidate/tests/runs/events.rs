@@ -6,7 +6,6 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, TermEnd};
 use elector_protocol::Identity;
 use elector_testing::{CapturedLog, OneLease, eventually};
-use http::StatusCode;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 
@@ -132,7 +131,7 @@ async fn without_the_wish_nothing_is_told() {
 async fn an_account_that_may_not_write_events_leads_all_the_same_and_is_named_once() {
     let log = CapturedLog::capture();
     let cluster = OneLease::new(&[V1BETA1]);
-    cluster.inject(about_events(Fault::Refuse(StatusCode::FORBIDDEN)));
+    cluster.inject(about_events(Fault::Refuse(403)));
     let running = leader(&cluster, telling(), obedient).await;
     pass(30_000).await;
     assert!(running.guard().is_leader() && !running.is_disturbed());

@@ -4,7 +4,6 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, Event, Waiting};
 use elector_protocol::StrategyName;
 use elector_testing::{CapturedLog, LEASES, OneLease, millis, seconds};
-use http::StatusCode;
 
 use crate::modes::{is_about, plain};
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
@@ -72,7 +71,7 @@ async fn a_standby_tells_of_each_holder_once_and_of_the_time_that_an_elector_has
         cluster.write(|record| {
             let mut renewed = record.clone();
             (renewed.duration_seconds, renewed.renew_time) =
-                (Some(15), Some(elector_testing::EmbeddedCluster::start()));
+                (Some(15), Some(elector_testing::TestCluster::start_time()));
             renewed
         });
         pass(3_000).await;
@@ -81,7 +80,7 @@ async fn a_standby_tells_of_each_holder_once_and_of_the_time_that_an_elector_has
         waits.iter().map(|it| it.reason().to_owned()).collect()
     };
     assert_eq!(of(&waits(&running)), ["other holds the lease"]);
-    cluster.write(|record| record.released(elector_testing::EmbeddedCluster::start()));
+    cluster.write(|record| record.released(elector_testing::TestCluster::start_time()));
     running.leads(1).await;
     let told = waits(&running);
     let free = "the lease is free, and an elector may grant it";
@@ -129,7 +128,7 @@ async fn a_missing_right_is_named_at_the_first_start_with_the_mode_that_needs_it
         let log = CapturedLog::capture();
         let cluster = OneLease::new(&[V1BETA1]);
         cluster.delete_lease();
-        let refusal = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN));
+        let refusal = Rule::new(Fault::Refuse(403));
         cluster.inject(refusal.verb(RequestVerb::Create).resource(refused));
         let _running = start(&cluster, config, obedient);
         pass(2_000).await;
@@ -140,7 +139,7 @@ async fn a_missing_right_is_named_at_the_first_start_with_the_mode_that_needs_it
         assert!(lines[0].contains(&right), "{lines:?}");
     }
     let (log, cluster) = (CapturedLog::capture(), OneLease::new(&[V1BETA1]));
-    let failure = Rule::new(Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR));
+    let failure = Rule::new(Fault::Refuse(500));
     cluster.inject(failure.verb(RequestVerb::Create));
     let _running = start(&cluster, config(), obedient);
     pass(2_000).await;

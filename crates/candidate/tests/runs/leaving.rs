@@ -98,7 +98,7 @@ async fn a_candidate_without_a_server_that_answers_ends_at_once_before_it_has_re
         // One that can read and not write has nothing to take back either.
         let cluster = OneLease::new(&[V1BETA1]);
         for verb in [RequestVerb::Create, RequestVerb::Update] {
-            let status = http::StatusCode::FORBIDDEN;
+            let status = 403;
             cluster.inject(Rule::new(Fault::Refuse(status)).verb(verb));
         }
         let running = start(&cluster, with_mode(mode), obedient);

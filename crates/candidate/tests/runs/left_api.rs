@@ -4,7 +4,6 @@ use elector_api::LeaseCandidate;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_runtime::Clock as _;
 use elector_testing::OneLease;
-use http::StatusCode;
 
 use crate::{CUSTOM, RunningCandidate, V1BETA1, config, leader, obedient, pass, start};
 
@@ -65,7 +64,7 @@ async fn what_this_process_never_wrote_is_not_its_to_delete() {
     let cluster = OneLease::new(&[CUSTOM]);
     register(&cluster);
     let other = cluster.candidate(CUSTOM);
-    let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(RequestVerb::Update);
+    let forbidden = Rule::new(Fault::Refuse(403)).verb(RequestVerb::Update);
     cluster.inject(forbidden);
     let running = start(&cluster, config(), obedient);
     pass(5_000).await;
@@ -81,7 +80,7 @@ async fn what_this_process_never_wrote_is_not_its_to_delete() {
 async fn a_refused_deletion_in_the_api_that_is_left_disturbs_nothing() {
     let cluster = OneLease::new(&[CUSTOM]);
     let running = custom_leader(&cluster).await;
-    let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(RequestVerb::Delete);
+    let forbidden = Rule::new(Fault::Refuse(403)).verb(RequestVerb::Delete);
     cluster.inject(forbidden);
     cluster.serve(&[V1BETA1, CUSTOM]);
     pass(NOTICED).await;

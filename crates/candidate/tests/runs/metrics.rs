@@ -13,7 +13,6 @@ use elector_protocol::Identity;
 use elector_testing::{
     OneLease, Scrape, assert_described, described_metrics, documented_metrics, eventually,
 };
-use http::StatusCode;
 
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_changed};
 
@@ -43,7 +42,7 @@ async fn measured_leader(cluster: &OneLease, metrics: &CandidateMetrics) -> Runn
 
 /// So many writes are answered with 500.
 fn failing(times: u32) -> Rule {
-    Rule::new(Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR))
+    Rule::new(Fault::Refuse(500))
         .verb(RequestVerb::Update)
         .times(times)
 }

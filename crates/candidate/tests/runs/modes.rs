@@ -6,7 +6,6 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, Event, Mode, RunOutcome, TermEnd};
 use elector_protocol::{Identity, Instant, Token};
 use elector_testing::{CANDIDATES, CapturedLog, LEASES, OneLease, eventually, millis, seconds};
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{CUSTOM, RunningCandidate, V1BETA1, config, obedient, pass, start};
@@ -20,7 +19,7 @@ pub(crate) fn plain(identity: &str) -> Config {
 
 /// A cluster whose Lease was released a moment ago.
 fn released(cluster: &OneLease) {
-    cluster.write(|record| record.released(elector_testing::EmbeddedCluster::start()));
+    cluster.write(|record| record.released(elector_testing::TestCluster::start_time()));
 }
 
 /// The time for which the lease had been free when it was acquired for the first time.
@@ -112,7 +111,7 @@ async fn an_auto_candidate_that_is_to_stand_down_acquires_nothing() {
         running.registered().await;
         let begun = cluster.now();
         let annotate = |change: fn(&mut Value)| {
-            cluster.put(CANDIDATES, "default", "me", |fields| {
+            cluster.edit(CANDIDATES, "default", "me", |fields| {
                 change(&mut fields["metadata"]["annotations"]);
             });
         };
@@ -141,7 +140,7 @@ async fn an_auto_candidate_that_is_to_stand_down_acquires_nothing() {
 async fn a_grant_after_an_acquisition_that_failed_is_not_called_acquired() {
     let cluster = OneLease::new(&[V1BETA1]);
     released(&cluster);
-    let refusal = Rule::new(Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR));
+    let refusal = Rule::new(Fault::Refuse(500));
     cluster.inject(refusal.verb(RequestVerb::Update).resource(LEASES));
     let running = start(&cluster, config(), obedient);
     running.registered().await;
@@ -217,7 +216,7 @@ async fn a_leader_whose_name_cannot_be_registered_where_candidates_come_to_be_se
 
 #[tokio::test(start_paused = true)]
 async fn where_lease_candidates_may_not_be_written_auto_leads_all_the_same() {
-    for code in [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED] {
+    for code in [403, 401] {
         let cluster = OneLease::new(&[V1BETA1]);
         released(&cluster);
         let refusal = Rule::new(Fault::Refuse(code))
@@ -245,7 +244,7 @@ async fn a_leader_whose_registration_is_called_invalid_goes_on() {
     released(&cluster);
     let running = start(&cluster, config(), obedient);
     running.leads(1).await;
-    let refusal = Rule::new(Fault::Refuse(StatusCode::UNPROCESSABLE_ENTITY))
+    let refusal = Rule::new(Fault::Refuse(422))
         .verb(RequestVerb::Create)
         .resource("leasecandidates");
     cluster.inject(refusal);
@@ -300,7 +299,7 @@ async fn what_others_wrote_into_the_lease_outlives_an_acquisition() {
     let cluster = OneLease::new(&[]);
     released(&cluster);
     cluster.label();
-    cluster.put(LEASES, "default", "web", |fields| {
+    cluster.edit(LEASES, "default", "web", |fields| {
         fields["metadata"]["annotations"]["example.com/note"] = "kept".into();
     });
     let running = start(&cluster, plain("me"), obedient);

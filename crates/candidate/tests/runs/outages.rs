@@ -7,7 +7,6 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Event, Leadership, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
 use elector_testing::{CapturedLog, OneLease, eventually, seconds};
-use http::StatusCode;
 use tokio::time::Instant;
 
 use crate::{V1BETA1, config, elected, leader, obedient, pass, start};
@@ -91,7 +90,7 @@ async fn a_candidate_that_may_not_watch_lists_and_says_so_once() {
         let log = CapturedLog::capture();
         let cluster = OneLease::new(&[V1BETA1]);
         for plural in plural {
-            let refused = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN));
+            let refused = Rule::new(Fault::Refuse(403));
             cluster.inject(refused.verb(RequestVerb::Watch).resource(plural));
         }
         let running = start(&cluster, elected(), obedient);

@@ -23,7 +23,7 @@ struct CountedWork(Arc<Concurrency>);
 #[tokio::test(start_paused = true)]
 async fn of_twenty_that_wait_for_the_same_dead_leader_one_follows_a_thousand_times() {
     let cluster = OneLease::new(&[]);
-    cluster.write(|record| record.released(elector_testing::EmbeddedCluster::start()));
+    cluster.write(|record| record.released(elector_testing::TestCluster::start_time()));
     let count = Arc::new(Concurrency::default());
     let join = |number: usize| {
         let count = Arc::clone(&count);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{Backup, Switches};
+use elector_apiserver::{Backup, Faults};
 use elector_candidate::TermEnd;
 use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Instant};
@@ -13,7 +13,7 @@ use crate::{RunningCandidate, V1BETA1, elected, leader, obedient, pass};
 const PUT: &str = "PUT leases/web";
 
 /// The end of the watches of a store that is restored: in the middle, or as if the server had closed them.
-const ENDS: [fn(&Switches); 2] = [Switches::break_watches, Switches::close_watches];
+const ENDS: [fn(&Faults); 2] = [Faults::break_watches, Faults::close_watches];
 
 /// A leader in a store that has gone through many revisions, when it renewed last, a moment ago, and what was stored before.
 async fn old_leader(cluster: &OneLease) -> (RunningCandidate, Instant, Backup) {

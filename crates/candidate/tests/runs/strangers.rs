@@ -1,6 +1,5 @@
 //! A stranger that annotates the Lease all the time: what it costs a candidate (R2, R4, R10, R18).
 
-use elector_apiserver::Latency;
 use elector_candidate::Config;
 use elector_protocol::{Identity, LeaseRecord};
 use elector_testing::{BackgroundTask, OneLease, eventually, millis, seconds};
@@ -20,12 +19,12 @@ async fn a_free_lease_is_acquired_in_time() {
     let held = |record: &LeaseRecord| LeaseRecord {
         holder: Identity::new("other"),
         duration_seconds: Some(15),
-        acquire_time: Some(elector_testing::EmbeddedCluster::start()),
-        renew_time: Some(elector_testing::EmbeddedCluster::start()),
+        acquire_time: Some(elector_testing::TestCluster::start_time()),
+        renew_time: Some(elector_testing::TestCluster::start_time()),
         ..record.clone()
     };
     let released =
-        |record: &LeaseRecord| record.released(elector_testing::EmbeddedCluster::start());
+        |record: &LeaseRecord| record.released(elector_testing::TestCluster::start_time());
     let born = LeaseRecord::clone;
     let cases: [(Config, FirstRecord, u64); 6] = [
         (plain("me"), born, 15),
@@ -71,12 +70,9 @@ async fn at_most_four_writes_are_under_way() {
     let _stranger = stranger(&cluster);
     let _running = start(&cluster, plain("me"), obedient);
     pass(1_000).await;
-    cluster.faults().latency(Latency {
-        request: millis(20),
-        answer: millis(500),
-        watch: millis(1),
-    });
-    cluster.write(|record| record.released(elector_testing::EmbeddedCluster::start()));
+    cluster.faults().latency(millis(20), millis(500));
+    cluster.faults().watch_latency(millis(1));
+    cluster.write(|record| record.released(elector_testing::TestCluster::start_time()));
     let writes = || cluster.count_requests("PUT", "leases/web");
     eventually(|| writes() > 0).await;
     pass(100).await;

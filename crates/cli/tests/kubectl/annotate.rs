@@ -2,7 +2,6 @@
 
 use elector_api::{parse_freeze, parse_prefer, parse_time};
 use elector_apiserver::{Config, Fault, NativeCandidates, RequestVerb, Rule};
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::server::{TestServer, ago, text};
@@ -183,13 +182,13 @@ fn a_candidate_of_the_lease_is_preferred_and_no_other() {
 #[test]
 fn a_change_that_others_got_ahead_of_is_tried_again_and_not_for_ever() {
     let server = server();
-    let conflict = || Rule::new(Fault::Refuse(StatusCode::CONFLICT)).verb(RequestVerb::Patch);
+    let conflict = || Rule::new(Fault::Refuse(409)).verb(RequestVerb::Patch);
     server
         .api
-        .switches("system:anonymous")
+        .faults("system:anonymous")
         .inject(conflict().times(4));
     server.says(&["stand-down", "a"]);
-    server.api.switches("system:anonymous").inject(conflict());
+    server.api.faults("system:anonymous").inject(conflict());
     let output = server.run(&["stand-down", "a", "--undo"]);
     let stderr = text(&output.stderr);
     let start = "error: failed to patch leasecandidates.coordination.k8s.io default/a: ";

@@ -309,21 +309,21 @@ mod tests {
     use elector_api::CandidateApi;
     use elector_apiserver::{Fault, RequestVerb, Rule};
     use elector_runtime::Clock as _;
-    use elector_testing::{EmbeddedCluster, millis, pass, seconds};
+    use elector_testing::{TestCluster, millis, pass, seconds};
     use serde_json::json;
 
     use super::*;
 
     /// The requests of an elector that believes for two seconds, at a server that takes its time for each.
     struct LimitedRequests {
-        cluster: EmbeddedCluster,
+        cluster: TestCluster,
         belief: ActiveBelief,
         requests: ElectionRequests,
     }
 
     impl LimitedRequests {
         fn new(answer: Duration) -> Self {
-            let cluster = EmbeddedCluster::with_gate();
+            let cluster = TestCluster::with_gate();
             cluster.inject(Rule::new(Fault::Delay(answer)).verb(RequestVerb::Create));
             let belief = ActiveBelief::none(cluster.clock());
             belief.set(Some(cluster.clock().holder().after(seconds(2))));
@@ -335,7 +335,7 @@ mod tests {
         }
 
         fn send(&mut self, requests: Vec<ElectionRequest>) {
-            let writer = Writer::new(self.cluster.cluster(), CandidateApi::default());
+            let writer = Writer::new(self.cluster.connected(), CandidateApi::default());
             self.requests.send(&writer, key(), requests);
         }
 
@@ -366,7 +366,7 @@ mod tests {
     /// (R2) Against the budget of a namespace.
     #[test]
     fn all_attempts_at_one_write_count_once() {
-        let cluster = EmbeddedCluster::with_gate();
+        let cluster = TestCluster::with_gate();
         cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
         let judged = cluster.lease("ns", "l").object().unwrap();
         let counted = [false, true].map(|again| write(judged.clone(), again).is_counted());

@@ -4,7 +4,7 @@ use elector::{Config, Scope};
 use elector_api::CandidateApi;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, eventually, millis, pass, seconds,
+    CapturedLog, LEASES, ScriptedCandidate, TestCluster, eventually, millis, pass, seconds,
 };
 use tokio::time::Instant;
 
@@ -15,12 +15,12 @@ pub(crate) const BUILTIN: &str = "node-1_4f0c7f1e";
 pub(crate) const LOCK: &str = "leader-election-controller";
 const FOREIGN: &str = "example.com/mine";
 
-fn lock_holder(cluster: &EmbeddedCluster) -> String {
+fn lock_holder(cluster: &TestCluster) -> String {
     cluster.holder("kube-system", LOCK).unwrap_or_default()
 }
 
 /// True if an elector has the lock.
-fn is_taken(cluster: &EmbeddedCluster) -> bool {
+fn is_taken(cluster: &TestCluster) -> bool {
     lock_holder(cluster).starts_with("elector_pod_")
 }
 
@@ -32,7 +32,7 @@ fn of_lock(rule: Rule) -> Rule {
 /// Leases of its strategy and those whose candidates disagree are left to it, which an Event says once.
 #[tokio::test(start_paused = true)]
 async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let lock = cluster.keep("kube-system", LOCK, BUILTIN);
     let _elector = RunningElector::start(&cluster, recording("pod"));
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -70,7 +70,7 @@ async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
 
 #[tokio::test(start_paused = true)]
 async fn its_lock_is_taken_kept_and_let_go() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     cluster.renew("kube-system", LOCK, BUILTIN);
     let elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let _candidate = ScriptedCandidate::start(&cluster, "kube-system", "a", "l", "1.0.0");
@@ -93,7 +93,7 @@ async fn its_lock_is_taken_kept_and_let_go() {
 #[tokio::test(start_paused = true)]
 async fn losing_the_lock_stops_decisions_at_once() {
     for deleted in [false, true] {
-        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::new());
+        let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
         let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
         pass(seconds(20)).await;
         // Without the gate there is no controller to wait for.
@@ -122,7 +122,7 @@ async fn losing_the_lock_stops_decisions_at_once() {
 #[tokio::test(start_paused = true)]
 async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
     for code in [403, 409, 500] {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         cluster.renew("kube-system", LOCK, BUILTIN);
         cluster.inject(of_lock(refuse(code)).verb(RequestVerb::Update));
         let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
@@ -143,7 +143,7 @@ async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
 /// leases that were decided by the one are decided by the other at once.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let first = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(5)).await;
     let held = lock_holder(&cluster);
@@ -172,7 +172,7 @@ fn one_namespace(config: Config) -> Config {
 /// The lock may not be read: nothing is decided, one line names the Role that is missing, and its coming is enough.
 #[tokio::test(start_paused = true)]
 async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     cluster.inject(of_lock(refuse(403)));
     let _elector = RunningElector::start(&cluster, one_namespace(Config::default()));
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -195,7 +195,7 @@ async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
 #[tokio::test(start_paused = true)]
 async fn with_custom_candidates_the_lock_is_not_requested() {
     for config in [Config::default(), replacing()] {
-        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+        let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
         cluster.restart_serving(&[CandidateApi::Elector]);
         cluster.renew("kube-system", LOCK, BUILTIN);
         cluster.inject(of_lock(refuse(403)));

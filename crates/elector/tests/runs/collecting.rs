@@ -1,7 +1,7 @@
 //! The collection of dead candidates: by which controller, and when (decision 9).
 
 use elector::Config;
-use elector_testing::{CANDIDATES, CapturedLog, EmbeddedCluster, millis, pass, seconds};
+use elector_testing::{CANDIDATES, CapturedLog, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::builtin::{BUILTIN, LOCK};
@@ -9,7 +9,7 @@ use crate::{RunningElector, replacing};
 
 const FOREIGN: &str = "example.com/mine";
 
-fn exists(cluster: &EmbeddedCluster, name: &str) -> bool {
+fn exists(cluster: &TestCluster, name: &str) -> bool {
     cluster.read(CANDIDATES, "default", name).is_some()
 }
 
@@ -17,7 +17,7 @@ fn exists(cluster: &EmbeddedCluster, name: &str) -> bool {
 /// in charge, none collects.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_collected_while_the_built_in_controller_is_in_charge_or_may_be() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let lock = cluster.keep("kube-system", LOCK, BUILTIN);
     let _elector = RunningElector::start(&cluster, Config::default());
     cluster.register_for("default", "dead", "l", "1.0.0", "OldestEmulationVersion");
@@ -41,7 +41,7 @@ async fn nothing_is_collected_while_the_built_in_controller_is_in_charge_or_may_
 #[tokio::test(start_paused = true)]
 async fn in_the_place_of_the_built_in_controller_dead_candidates_are_collected_and_living_ones_are_not()
  {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     let _alive = cluster.candidate("default", "alive", "l", "1.0.0");
     cluster.register_for("default", "dead", "l", "1.0.0", "OldestEmulationVersion");

@@ -4,16 +4,14 @@ use std::collections::BTreeSet;
 
 use elector::{ChangeCause, Config, Event, LeadershipChange, Scope};
 use elector_protocol::{Identity, LeaseKey, Term};
-use elector_testing::{
-    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
-};
+use elector_testing::{CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds};
 
 use crate::RunningElector;
 
 /// A first election, a hand-over and a fail-over: each is one line in the log, and one event for the observer.
 #[tokio::test(start_paused = true)]
 async fn each_change_of_leader_is_reported_with_its_reason() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -79,8 +77,8 @@ async fn a_leader_is_asked_to_make_room_by_what_it_can_read() {
     for (keeps_field, reads_annotation) in [(false, true), (true, false), (false, false)] {
         let log = CapturedLog::capture();
         let cluster = match keeps_field {
-            true => EmbeddedCluster::with_gate(),
-            false => EmbeddedCluster::new(),
+            true => TestCluster::with_gate(),
+            false => TestCluster::new(),
         };
         let start = match reads_annotation {
             true => ScriptedCandidate::start,
@@ -107,7 +105,7 @@ async fn a_leader_is_asked_to_make_room_by_what_it_can_read() {
 
 #[tokio::test(start_paused = true)]
 async fn two_electors_at_once_do_not_fight() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _electors =
         [1, 2].map(|seed| RunningElector::start_seeded(&cluster, Config::default(), seed));
     pass(seconds(20)).await;
@@ -128,7 +126,7 @@ async fn two_electors_at_once_do_not_fight() {
 
 #[tokio::test(start_paused = true)]
 async fn only_what_is_in_scope_is_touched() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     for namespace in ["kube-node-lease", "kube-system", "a", "b"] {
         cluster.register(namespace, "x", "l", "1.0.0");
     }

@@ -5,7 +5,7 @@ use elector_api::EventObject;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::elector::HoldBackCause;
 use elector_testing::{
-    BackgroundTask, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
+    BackgroundTask, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
 };
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
@@ -22,7 +22,7 @@ pub(crate) fn recording(host: &str) -> Config {
 }
 
 /// The Events of the namespace, in the order in which they were created.
-async fn events(cluster: &EmbeddedCluster) -> Vec<Event> {
+async fn events(cluster: &TestCluster) -> Vec<Event> {
     let client = cluster.connect("reader").client().clone();
     let api: Api<Event> = Api::namespaced(client, "ns");
     let mut events = api.list(&ListParams::default()).await.unwrap().items;
@@ -31,7 +31,7 @@ async fn events(cluster: &EmbeddedCluster) -> Vec<Event> {
 }
 
 /// Type, reason and note of each.
-pub(crate) async fn reported(cluster: &EmbeddedCluster) -> Vec<String> {
+pub(crate) async fn reported(cluster: &TestCluster) -> Vec<String> {
     let line = |event: &Event| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let times = event.series.as_ref().map_or(1, |series| series.count);
@@ -43,7 +43,7 @@ pub(crate) async fn reported(cluster: &EmbeddedCluster) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn each_change_of_leader_is_an_event_on_its_lease() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start_seeded(&cluster, recording("pod"), 7);
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -82,14 +82,14 @@ async fn each_change_of_leader_is_an_event_on_its_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn an_obstacle_is_reported_once_for_as_long_as_it_stands() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
     let candidates =
         ["a", "b"].map(|name| ScriptedCandidate::start(&cluster, "ns", name, "l", "1.0.0"));
     pass(seconds(5)).await;
     let conflict = |strategy: &'static str| {
-        cluster.put("leasecandidates", "ns", "b", |object| {
+        cluster.edit("leasecandidates", "ns", "b", |object| {
             object["spec"]["strategy"] = json!(strategy);
         });
     };
@@ -116,7 +116,7 @@ async fn an_obstacle_is_reported_once_for_as_long_as_it_stands() {
 /// (R23) The Event says until when, and why, for those who have nothing but objects.
 #[tokio::test(start_paused = true)]
 async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
     let _steady = ScriptedCandidate::start(&cluster, "ns", "steady", "l", "2.0.0");
@@ -163,13 +163,13 @@ async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_changes_all_the_time_does_not_flood() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
     cluster.register("ns", "a", "l", "1.0.0");
     // Fifty times a second for two minutes, by a process of its own.
     for change in 0..6000 {
-        cluster.put(LEASES, "ns", "l", |object| {
+        cluster.edit(LEASES, "ns", "l", |object| {
             object["spec"] = json!({
                 "holderIdentity": format!("h-{}", change % 2), "leaseDurationSeconds": 15,
                 "leaseTransitions": change, "acquireTime": "2026-01-01T00:00:00.000000Z",
@@ -205,7 +205,7 @@ async fn no_election_waits_for_an_event() {
         Rule::new(Fault::Delay(seconds(4))),
         refuse(403),
     ] {
-        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+        let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
         cluster.inject(fault.verb(RequestVerb::Create).resource("events"));
         let _elector = RunningElector::start(&cluster, recording("pod"));
         pass(seconds(20)).await;

@@ -3,19 +3,19 @@
 use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
+    CANDIDATES, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
 };
 use serde_json::json;
 
 use crate::{RunningElector, refuse};
 
-fn leads(cluster: &EmbeddedCluster, lease: &str, holder: &str) -> bool {
+fn leads(cluster: &TestCluster, lease: &str, holder: &str) -> bool {
     cluster.holder("ns", lease).as_deref() == Some(holder)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_may_not_be_written_does_not_stop_the_others() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     cluster.inject(
         refuse(403)
             .verb(RequestVerb::Update)
@@ -65,7 +65,7 @@ async fn a_watch_that_is_forbidden_or_unauthorized_is_one_line_and_heals() {
         ),
         (401, "refused the credentials (401 Unauthorized)"),
     ] {
-        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+        let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
         let rule = refuse(code).resource(CANDIDATES);
         cluster.inject(rule.verb(RequestVerb::List).verb(RequestVerb::Watch));
         let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -84,10 +84,10 @@ async fn a_watch_that_is_forbidden_or_unauthorized_is_one_line_and_heals() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_watch_costs_one_conflict_because_the_lease_is_read_at_once() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     let renew = |second: u32| {
-        cluster.put(LEASES, "ns", "l", |object| {
+        cluster.edit(LEASES, "ns", "l", |object| {
             object["spec"] = json!({
                 "holderIdentity": "plain", "leaseDurationSeconds": 15,
                 "renewTime": format!("2026-01-01T00:00:{second:02}.000000Z"),
@@ -99,26 +99,26 @@ async fn a_slow_watch_costs_one_conflict_because_the_lease_is_read_at_once() {
     pass(seconds(5)).await;
     renew(1);
     pass(seconds(10)).await;
-    cluster.faults().freeze_watches_of(LEASES);
+    cluster.faults("program").freeze_watches_of(LEASES);
     renew(2);
     pass(seconds(10)).await;
     assert!(leads(&cluster, "l", "plain"));
     assert_eq!(cluster.count_requests("PUT", "leases/l"), 1);
-    cluster.faults().freeze_watches(false);
+    cluster.faults("program").freeze_watches(false);
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_the_watch_lags_no_post_is_repeated() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    cluster.faults().freeze_watches_of(LEASES);
+    cluster.faults("program").freeze_watches_of(LEASES);
     let _first = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(millis(500)).await;
     let _second = ScriptedCandidate::start(&cluster, "ns", "b", "l", "1.0.0");
     pass(millis(500)).await;
     assert_eq!(cluster.count_requests("POST", "leases"), 1);
-    cluster.faults().freeze_watches(false);
+    cluster.faults("program").freeze_watches(false);
     cluster
         .wait_for("a leader", millis(100), |cluster| leads(cluster, "l", "a"))
         .await;
@@ -126,15 +126,15 @@ async fn while_the_watch_lags_no_post_is_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_that_cannot_be_read_are_named_and_stop_no_other_lease() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    cluster.put(LEASES, "ns", "bad", |object| {
+    cluster.edit(LEASES, "ns", "bad", |object| {
         object["spec"] = json!({"renewTime": "soon"});
     });
     let _bad = ScriptedCandidate::start(&cluster, "ns", "a", "good", "1.0.0");
     cluster.register("ns", "b", "bad", "1.0.0");
-    cluster.put(CANDIDATES, "ns", "c", |object| {
+    cluster.edit(CANDIDATES, "ns", "c", |object| {
         object["spec"] = json!("nonsense");
     });
     cluster.register("ns", "d", "unversioned", "one");
@@ -163,7 +163,7 @@ async fn objects_that_cannot_be_read_are_named_and_stop_no_other_lease() {
     let written = |name: &str| cluster.writes().iter().any(|write| write.ends_with(name));
     assert!(!written("ns/bad"));
     // Repaired, it is elected for.
-    cluster.put(LEASES, "ns", "bad", |object| {
+    cluster.edit(LEASES, "ns", "bad", |object| {
         object["spec"] = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
     });
     pass(millis(100)).await;
@@ -172,7 +172,7 @@ async fn objects_that_cannot_be_read_are_named_and_stop_no_other_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.inject(
@@ -206,16 +206,16 @@ async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
 /// It was a line for each of them.
 #[tokio::test(start_paused = true)]
 async fn many_unreadable_candidates_of_a_namespace_have_few_lines_and_those_of_another_their_own() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let objects = 1000;
     for object in 0..objects {
-        cluster.put(CANDIDATES, "noisy", &format!("c{object}"), |object| {
+        cluster.edit(CANDIDATES, "noisy", &format!("c{object}"), |object| {
             object["spec"] = json!("nonsense");
         });
     }
-    cluster.put(CANDIDATES, "quiet", "c", |object| {
+    cluster.edit(CANDIDATES, "quiet", "c", |object| {
         object["spec"] = json!("nonsense");
     });
     pass(seconds(61)).await;

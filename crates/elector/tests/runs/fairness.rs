@@ -1,12 +1,12 @@
 //! The cost of one namespace, and the rest for the others (L7).
 
 use elector::{Config, Event};
-use elector_testing::{CapturedLog, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds};
+use elector_testing::{CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds};
 
 use crate::RunningElector;
 
 /// Registers this number of candidates in a namespace, each for a lease of its own, which do nothing more.
-fn fill(cluster: &EmbeddedCluster, namespace: &str, leases: usize) {
+fn fill(cluster: &TestCluster, namespace: &str, leases: usize) {
     for index in 0..leases {
         let name = format!("c{index:05}");
         cluster.register(namespace, &name, &format!("l{index:05}"), "1.0.0");
@@ -16,7 +16,7 @@ fn fill(cluster: &EmbeddedCluster, namespace: &str, leases: usize) {
 /// First in, first out, the last would have waited for more than four seconds.
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_served_in_turn() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.slow(millis(50), millis(50));
@@ -30,7 +30,7 @@ async fn namespaces_are_served_in_turn() {
 /// A server that hangs with what one namespace wrote is a way to take all the turns.
 #[tokio::test(start_paused = true)]
 async fn requests_of_one_namespace_leave_room_for_another() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.slow(millis(1500), millis(0));
@@ -43,7 +43,7 @@ async fn requests_of_one_namespace_leave_room_for_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_costs_too_many_requests_waits_alone_and_that_is_told_once() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let log = CapturedLog::capture();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use elector::{Config, Elector, Health};
 use elector_apiserver::{Fault, Rule};
-use elector_testing::{CapturedLog, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds};
+use elector_testing::{CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds};
 use tokio::task::JoinHandle;
 
 use crate::leader_election::electing;
@@ -25,11 +25,11 @@ struct ProbedElector {
 // === impl ProbedElector ===
 
 impl ProbedElector {
-    fn start(cluster: &EmbeddedCluster) -> Self {
+    fn start(cluster: &TestCluster) -> Self {
         Self::start_with(cluster, "program", Config::default())
     }
 
-    fn start_with(cluster: &EmbeddedCluster, client: &'static str, config: Config) -> Self {
+    fn start_with(cluster: &TestCluster, client: &'static str, config: Config) -> Self {
         CapturedLog::prepare();
         let (health, held) = (Health::default(), Arc::new(AtomicBool::new(false)));
         let elector = Elector::new(config, cluster.connect(client))
@@ -91,7 +91,7 @@ impl Drop for ProbedElector {
 /// Being alive does not depend on the API server, and being ready does.
 #[tokio::test(start_paused = true)]
 async fn an_elector_is_ready_once_all_is_listed() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     cluster.inject(Rule::new(Fault::HangBefore));
     let elector = ProbedElector::start(&cluster);
     pass(seconds(600)).await;
@@ -112,7 +112,7 @@ async fn an_elector_is_ready_once_all_is_listed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_loop_that_stands_still_fails_and_one_that_is_idle_does_not() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     for _ in 0..360 {
         pass(seconds(10)).await;
@@ -140,7 +140,7 @@ async fn a_loop_that_stands_still_fails_and_one_that_is_idle_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_is_ready() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let electors =
         ["one", "two"].map(|name| ProbedElector::start_with(&cluster, name, electing(name)));
     pass(seconds(60)).await;
@@ -159,7 +159,7 @@ async fn a_standby_is_ready() {
 
 #[tokio::test(start_paused = true)]
 async fn a_right_that_is_missing_is_no_readiness_until_it_is_granted() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     pass(seconds(20)).await;
     assert!(elector.is_ready());
@@ -181,7 +181,7 @@ async fn a_right_that_is_missing_is_no_readiness_until_it_is_granted() {
 /// A token that is not renewed, or a certificate that has expired: it is told where a kubelet looks, and an outage is not.
 #[tokio::test(start_paused = true)]
 async fn credentials_that_the_server_does_not_know_are_no_life() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     pass(seconds(20)).await;
     cluster.inject(refuse(500));
@@ -206,7 +206,7 @@ async fn credentials_that_the_server_does_not_know_are_no_life() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gap_of_a_watch_is_no_readiness_until_all_is_listed_again() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     pass(seconds(20)).await;
     assert!(elector.is_ready());
@@ -214,7 +214,7 @@ async fn a_gap_of_a_watch_is_no_readiness_until_all_is_listed_again() {
     cluster.slow(millis(200), Duration::ZERO);
     cluster.register("ns", "a", "l", "1.0.0");
     cluster.compact();
-    cluster.faults().break_watches();
+    cluster.faults("program").break_watches();
     let mut failed = BTreeSet::new();
     for _ in 0..400 {
         pass(millis(50)).await;

@@ -1,9 +1,7 @@
 //! Objects with much in them that no decision needs: it is not kept, and no write loses it.
 
 use elector::Config;
-use elector_testing::{
-    CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
-};
+use elector_testing::{CANDIDATES, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::RunningElector;
@@ -12,7 +10,7 @@ use crate::RunningElector;
 /// candidate touches its pingTime alone.
 #[tokio::test(start_paused = true)]
 async fn what_large_objects_hold_survives_a_fail_over() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.0.0");
@@ -20,7 +18,7 @@ async fn what_large_objects_hold_survives_a_fail_over() {
     assert!(cluster.held_by("ns", "l", "old").await < seconds(1));
     let large = "x".repeat(100_000);
     for (plural, name) in [(LEASES, "l"), (CANDIDATES, "next")] {
-        cluster.put(plural, "ns", name, |object| {
+        cluster.edit(plural, "ns", name, |object| {
             object["metadata"]["annotations"]["example.com/large"] = json!(large);
         });
     }

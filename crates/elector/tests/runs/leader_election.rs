@@ -8,7 +8,7 @@ use std::sync::Arc;
 use elector::{Config, Event, LeaderElection};
 use elector_protocol::{Instant, LeaseKey};
 use elector_runtime::Clock;
-use elector_testing::{EmbeddedCluster, SentRequest, pass, seconds};
+use elector_testing::{SentRequest, TestCluster, pass, seconds};
 
 use crate::{RunningElector, seed_of};
 
@@ -23,24 +23,24 @@ pub(crate) fn electing(host: &str) -> Config {
 /// One of several electors, which is a client of the server by its name.
 struct Replica {
     name: &'static str,
-    cluster: EmbeddedCluster,
+    cluster: TestCluster,
     elector: RunningElector,
 }
 
 // === impl Replica ===
 
 impl Replica {
-    fn start(cluster: &EmbeddedCluster, name: &'static str) -> Self {
+    fn start(cluster: &TestCluster, name: &'static str) -> Self {
         Self::start_with(cluster, name, electing(name))
     }
 
-    fn start_with(cluster: &EmbeddedCluster, name: &'static str, config: Config) -> Self {
+    fn start_with(cluster: &TestCluster, name: &'static str, config: Config) -> Self {
         Self::start_by(cluster.clock(), cluster, name, config)
     }
 
     fn start_by(
         clock: Arc<dyn Clock>,
-        cluster: &EmbeddedCluster,
+        cluster: &TestCluster,
         name: &'static str,
         config: Config,
     ) -> Self {
@@ -52,7 +52,7 @@ impl Replica {
     }
 
     /// One that has come to act, and this one, which has watched for long enough to follow it at once.
-    async fn pair(cluster: &EmbeddedCluster, standby: &'static str) -> (Self, Self) {
+    async fn pair(cluster: &TestCluster, standby: &'static str) -> (Self, Self) {
         let active = Self::start(cluster, "active");
         pass(seconds(3)).await;
         let standby = Self::start(cluster, standby);
@@ -101,7 +101,7 @@ fn lock() -> LeaseKey {
 }
 
 /// Its holder, empty where there is none.
-fn lock_holder(cluster: &EmbeddedCluster) -> String {
+fn lock_holder(cluster: &TestCluster) -> String {
     let lock = lock();
     let (namespace, name) = (&lock.namespace, &lock.name);
     cluster.holder(namespace, name).unwrap_or_default()

@@ -3,7 +3,7 @@
 use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, SentRequest, millis, pass, seconds,
+    CapturedLog, LEASES, ScriptedCandidate, SentRequest, TestCluster, millis, pass, seconds,
 };
 use tokio::runtime::Handle;
 
@@ -12,17 +12,17 @@ use crate::{RunningElector, replacing};
 /// The longest pause between requests is 3 s, and one may be under way.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_away_is_waited_for_and_its_absence_is_one_line() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    cluster.faults().partition(true);
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
+    cluster.faults("program").partition(true);
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(45)).await;
     let warnings = log.lines("WARN");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    cluster.faults().partition(false);
+    cluster.faults("program").partition(false);
     pass(seconds(8)).await;
     assert_eq!(elector.lives(), 1);
-    let without = EmbeddedCluster::with_gate();
-    without.faults().partition(true);
+    let without = TestCluster::with_gate();
+    without.faults("program").partition(true);
     let elector = RunningElector::start(&without, Config::default());
     pass(seconds(20)).await;
     assert_eq!(elector.stop().await, millis(0));
@@ -30,7 +30,7 @@ async fn a_server_that_is_away_is_waited_for_and_its_absence_is_one_line() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_no_time_with_requests_under_way() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.inject(
@@ -47,7 +47,7 @@ async fn a_stop_takes_no_time_with_requests_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_less_than_two_seconds_even_if_the_lock_cannot_be_released() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, replacing());
     pass(seconds(20)).await;
     let delay = Rule::new(Fault::Delay(seconds(100))).verb(RequestVerb::Update);
@@ -59,7 +59,7 @@ async fn a_stop_takes_less_than_two_seconds_even_if_the_lock_cannot_be_released(
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_starts_and_stops_leave_nothing_behind() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(seconds(1)).await;
     let before = Handle::current().metrics().num_alive_tasks();
@@ -78,7 +78,7 @@ async fn a_hundred_starts_and_stops_leave_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_elector_sends_no_requests_but_its_watches() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");

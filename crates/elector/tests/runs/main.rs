@@ -31,8 +31,7 @@ use std::time::Duration;
 use elector::{BuiltinController, Config, Elector, Event, Metrics};
 use elector_apiserver::{Fault, Rule};
 use elector_runtime::{Clock, Cluster};
-use elector_testing::{CapturedLog, EmbeddedCluster, Scrape};
-use http::StatusCode;
+use elector_testing::{CapturedLog, Scrape, TestCluster};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -47,17 +46,17 @@ struct RunningElector {
 // === impl RunningElector ===
 
 impl RunningElector {
-    fn start(cluster: &EmbeddedCluster, config: Config) -> Self {
+    fn start(cluster: &TestCluster, config: Config) -> Self {
         Self::start_seeded(cluster, config, 0)
     }
 
     /// Starts one with a seed of its own, which sets it apart from others beside it.
-    fn start_seeded(cluster: &EmbeddedCluster, config: Config, seed: u64) -> Self {
-        Self::start_by(cluster.clock(), cluster.cluster(), config, seed)
+    fn start_seeded(cluster: &TestCluster, config: Config, seed: u64) -> Self {
+        Self::start_by(cluster.clock(), cluster.connected(), config, seed)
     }
 
     /// Starts one of several, which is a client of the server by its name.
-    fn start_client(cluster: &EmbeddedCluster, name: &'static str, config: Config) -> Self {
+    fn start_client(cluster: &TestCluster, name: &'static str, config: Config) -> Self {
         let client = cluster.connect(name);
         Self::start_by(cluster.clock(), client, config, seed_of(name))
     }
@@ -134,5 +133,5 @@ fn replacing() -> Config {
 
 /// A rule by which requests are refused with this status.
 fn refuse(code: u16) -> Rule {
-    Rule::new(Fault::Refuse(StatusCode::from_u16(code).unwrap()))
+    Rule::new(Fault::Refuse(code))
 }

@@ -7,7 +7,7 @@ use elector_api::Carrier;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_runtime::Clock as _;
 use elector_testing::{
-    CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, assert_described, described_metrics,
+    CANDIDATES, LEASES, ScriptedCandidate, TestCluster, assert_described, described_metrics,
     documented_metrics, pass, seconds,
 };
 use serde_json::json;
@@ -18,7 +18,7 @@ use crate::{RunningElector, refuse};
 /// The only candidate leads, a better one is handed the lease and crashes, the first follows and crashes too.
 #[tokio::test(start_paused = true)]
 async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -93,7 +93,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
         .into_iter()
         .flat_map(|led| ends.map(|it| (led, it)))
     {
-        let cluster = EmbeddedCluster::with_gate();
+        let cluster = TestCluster::with_gate();
         let elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
         let leader = led.then(|| ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0"));
@@ -127,7 +127,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
 /// A lease that was led and is not goes on being shown when its candidates are gone, also by an elector that starts then.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_lost_its_leader_and_all_candidates_is_abandoned() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let leader = ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0");
@@ -155,7 +155,7 @@ async fn a_lease_that_lost_its_leader_and_all_candidates_is_abandoned() {
 /// A component that is scaled to zero lacks nothing, though its candidates are there until they are collected.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_given_up_and_has_no_candidate_that_answers_is_released() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let leader = ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0");
@@ -195,7 +195,7 @@ async fn a_lease_that_was_given_up_and_has_no_candidate_that_answers_is_released
 /// A leader that makes no room is shown for as long as it is asked to.
 #[tokio::test(start_paused = true)]
 async fn the_oldest_preference_is_shown_until_the_leader_is_gone() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let deaf = ScriptedCandidate::start_unmarked(&cluster, "ns", "old", "l", "1.1.0");
@@ -217,7 +217,7 @@ async fn the_oldest_preference_is_shown_until_the_leader_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn figures_end_with_the_lock_and_with_the_store() {
     for (restored, left) in [(false, [1.0, 1.0, 0.0]), (true, [0.0; 3])] {
-        let cluster = EmbeddedCluster::with_gate();
+        let cluster = TestCluster::with_gate();
         let empty = cluster.backup();
         cluster.make_revisions(200);
         let elector = RunningElector::start_client(&cluster, "one", electing("one"));
@@ -227,10 +227,10 @@ async fn figures_end_with_the_lock_and_with_the_store() {
         assert_eq!(figures(&elector), [1.0, 1.0, 1.0]);
         if restored {
             cluster.restore(&empty);
-            cluster.faults_of("one").break_watches();
+            cluster.faults("one").break_watches();
         } else {
             let cut_off = Rule::new(Fault::HangBefore).verb(RequestVerb::Update);
-            cluster.faults_of("one").inject(cut_off);
+            cluster.faults("one").inject(cut_off);
         }
         pass(seconds(20)).await;
         assert_eq!(figures(&elector), left);
@@ -239,7 +239,7 @@ async fn figures_end_with_the_lock_and_with_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn conflicts_retries_and_broken_watches_are_counted() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     let queue = |metric| elector.scrape().value(metric, &[("name", "elections")]);
     let restarts = || {
@@ -250,7 +250,7 @@ async fn conflicts_retries_and_broken_watches_are_counted() {
     pass(seconds(20)).await;
     assert_eq!(restarts(), []);
     cluster.before_next_put(LEASES, |cluster| {
-        cluster.put(LEASES, "ns", "l", |lease| {
+        cluster.edit(LEASES, "ns", "l", |lease| {
             lease["metadata"]["labels"] = json!({"a": "b"});
         });
     });
@@ -281,7 +281,7 @@ async fn conflicts_retries_and_broken_watches_are_counted() {
     cluster.make_revisions(1);
     cluster.register("ns", "two", "l", "1.0.0");
     cluster.compact();
-    cluster.faults().break_watches();
+    cluster.faults("program").break_watches();
     pass(seconds(20)).await;
     let expected = [("leasecandidates", 1.0), ("leases", 1.0)].map(named);
     assert_eq!(restarts(), expected);
@@ -289,7 +289,7 @@ async fn conflicts_retries_and_broken_watches_are_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let electors =
         ["one", "two"].map(|name| RunningElector::start_client(&cluster, name, electing(name)));
     pass(seconds(20)).await;
@@ -315,7 +315,7 @@ async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_told_apart_up_to_a_number_and_no_other_text_is_a_label() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     for index in 0..150 {
@@ -354,7 +354,7 @@ async fn the_document_names_what_is_served() {
     assert_eq!(documented, registered);
 
     // Metrics served are those registered: every sample has a description, and every description a sample.
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let elector = RunningElector::start_client(&cluster, "one", electing("one"));
     pass(seconds(20)).await;
     let _good = ScriptedCandidate::start(&cluster, "ns", "good", "l", "1.1.0");
@@ -368,10 +368,10 @@ async fn the_document_names_what_is_served() {
     }
     cluster.make_revisions(1);
     cluster.compact();
-    cluster.faults_of("one").inject(refuse(500));
-    cluster.faults_of("one").break_watches();
+    cluster.faults("one").inject(refuse(500));
+    cluster.faults("one").break_watches();
     pass(seconds(5)).await;
-    cluster.faults_of("one").clear();
+    cluster.faults("one").clear();
     pass(seconds(60)).await;
     // The server in memory takes no client certificates.
     let described = metrics.descriptions().iter();
@@ -405,7 +405,7 @@ fn longest(elector: &RunningElector, of: &str) -> f64 {
 }
 
 /// The number of carried-out writes that begin so.
-fn count_writes(cluster: &EmbeddedCluster, start: &str) -> f64 {
+fn count_writes(cluster: &TestCluster, start: &str) -> f64 {
     let writes = cluster.writes();
     let count = writes
         .iter()

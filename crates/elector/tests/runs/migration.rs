@@ -2,7 +2,7 @@
 
 use elector::Config;
 use elector_api::CandidateApi;
-use elector_testing::{CapturedLog, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds};
+use elector_testing::{CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds};
 
 use crate::{RunningElector, replacing};
 
@@ -23,7 +23,7 @@ async fn another_api_is_followed_without_a_change_of_leader() {
         (&[V1BETA1, CUSTOM], &[&[CUSTOM]], 1),
         (&[CUSTOM], &[&[], &[CUSTOM]], 0),
     ] {
-        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+        let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
         cluster.restart_serving(apis);
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
@@ -61,7 +61,7 @@ async fn another_api_is_followed_without_a_change_of_leader() {
 
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_the_built_in_controller_is_kept() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     cluster.restart_serving(&[V1ALPHA2]);
     let _elector = RunningElector::start(&cluster, replacing());
     pass(seconds(20)).await;

@@ -2,8 +2,7 @@
 
 use elector::{Config, Event, LeadershipChange, Scope};
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, eventually, millis, pass, seconds};
-use http::StatusCode;
+use elector_testing::{CANDIDATES, LEASES, TestCluster, eventually, millis, pass, seconds};
 use serde_json::json;
 
 use crate::RunningElector;
@@ -24,16 +23,16 @@ fn both() -> Config {
 }
 
 /// A released lease, which may be granted at once.
-async fn released(cluster: &EmbeddedCluster, namespace: &str) {
+async fn released(cluster: &TestCluster, namespace: &str) {
     let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
     cluster.put_lease(namespace, "l", spec);
 }
 
 /// Makes the elector list the leases or the candidates of a namespace anew, and nothing else.
-async fn relist(cluster: &EmbeddedCluster, namespace: &str, resource: &str) {
+async fn relist(cluster: &TestCluster, namespace: &str, resource: &str) {
     let start = cluster.now();
     // A watch is opened anew every 30 s, and this one is refused, as its history is forgotten.
-    let gone = Rule::new(Fault::Refuse(StatusCode::GONE)).verb(RequestVerb::Watch);
+    let gone = Rule::new(Fault::Refuse(410)).verb(RequestVerb::Watch);
     cluster.inject(gone.resource(resource).namespace(namespace).times(1));
     let watch = format!("namespaces/{namespace}/{resource}?");
     let refused = [watch.as_str(), "watch=true"];
@@ -44,7 +43,7 @@ async fn relist(cluster: &EmbeddedCluster, namespace: &str, resource: &str) {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_before_both_kinds_are_listed_in_every_namespace() {
     for slow in LISTS {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         let mut candidates = Vec::new();
         for namespace in ["a", "b"] {
             released(&cluster, namespace).await;
@@ -75,7 +74,7 @@ async fn nothing_is_written_before_both_kinds_are_listed_in_every_namespace() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_one_namespace_takes_nothing_from_another() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let elector = RunningElector::start(&cluster, both());
     pass(seconds(20)).await;
     let kept = cluster.keep("b", "l", "plain");

@@ -5,15 +5,15 @@ use std::time::Duration;
 use elector::Config;
 use elector_api::{annotation, format_freeze, format_prefer};
 use elector_protocol::{Identity, OperatorPreference, Timestamp};
-use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, ScriptedCandidate, pass, seconds};
+use elector_testing::{CANDIDATES, LEASES, ScriptedCandidate, TestCluster, pass, seconds};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::RunningElector;
 
 /// Annotates a Lease or a LeaseCandidate.
-fn annotate(cluster: &EmbeddedCluster, plural: &str, name: &str, annotation: &str, value: &str) {
-    cluster.put(plural, "ns", name, |object| {
+fn annotate(cluster: &TestCluster, plural: &str, name: &str, annotation: &str, value: &str) {
+    cluster.edit(plural, "ns", name, |object| {
         let metadata = object["metadata"].as_object_mut().unwrap();
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
         annotations[annotation] = json!(value);
@@ -24,7 +24,7 @@ fn annotate(cluster: &EmbeddedCluster, plural: &str, name: &str, annotation: &st
 /// nothing changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stands_down_makes_room_until_it_may_lead_again() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
@@ -51,9 +51,9 @@ async fn words_on_a_lease_count_for_the_time_that_they_say() {
     let in_seconds = |seconds| {
         let micros = Duration::from_secs(seconds).as_micros() + start.elapsed().as_micros();
         let micros = i64::try_from(micros).unwrap();
-        Timestamp::from_micros(EmbeddedCluster::start().as_micros() + micros).unwrap()
+        Timestamp::from_micros(TestCluster::start_time().as_micros() + micros).unwrap()
     };
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _leader = ScriptedCandidate::start(&cluster, "ns", "leader", "l", "1.2.0");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector::Config;
 use elector_protocol::{ElectorTiming, Identity};
-use elector_testing::{BackgroundTask, EmbeddedCluster, ScriptedCandidate, millis, pass, seconds};
+use elector_testing::{BackgroundTask, ScriptedCandidate, TestCluster, millis, pass, seconds};
 
 use crate::RunningElector;
 
@@ -32,7 +32,7 @@ enum Restlessness {
 const ACCEPT_WINDOW: Duration = millis(5_100);
 
 /// Keeps a better candidate registered that acks every ping and changes every three seconds.
-fn restless(cluster: &EmbeddedCluster, how: Restlessness) -> BackgroundTask {
+fn restless(cluster: &TestCluster, how: Restlessness) -> BackgroundTask {
     let cluster = cluster.clone();
     BackgroundTask::spawn(async move {
         let mut before: Option<String> = None;
@@ -63,7 +63,7 @@ fn restless(cluster: &EmbeddedCluster, how: Restlessness) -> BackgroundTask {
 
 /// Ten minutes of a lease with one good candidate and a restless one.
 async fn ten_minutes(how: Restlessness, timing: ElectorTiming) -> WorkRecord {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let config = Config {
         timing,
         ..Config::default()
@@ -89,7 +89,7 @@ async fn ten_minutes(how: Restlessness, timing: ElectorTiming) -> WorkRecord {
 }
 
 /// True if the good candidate holds the lease and has accepted it.
-fn steady_works(cluster: &EmbeddedCluster) -> bool {
+fn steady_works(cluster: &TestCluster) -> bool {
     let record = cluster
         .lease("ns", "l")
         .object()

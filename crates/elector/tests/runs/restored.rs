@@ -1,15 +1,15 @@
 //! A store that was restored from a backup under an elector: it starts over as a new process (R4).
 
 use elector::Config;
-use elector_apiserver::Switches;
-use elector_testing::{BackgroundTask, CapturedLog, EmbeddedCluster, millis, pass, seconds};
+use elector_apiserver::Faults;
+use elector_testing::{BackgroundTask, CapturedLog, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::RunningElector;
 
 /// An elector that has been up for long in a store of many revisions, with a lease, a candidate for it and the lock of a
 /// built-in controller that is gone.
-async fn old_elector(cluster: &EmbeddedCluster) -> (RunningElector, BackgroundTask) {
+async fn old_elector(cluster: &TestCluster) -> (RunningElector, BackgroundTask) {
     cluster.make_revisions(200);
     let elector = RunningElector::start(cluster, Config::default());
     pass(seconds(20)).await;
@@ -31,11 +31,11 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
         "v1beta1/leasecandidates?",
         "namespaces/kube-system/leases?",
     ] {
-        for end in [Switches::break_watches, Switches::close_watches] {
-            let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::new());
+        for end in [Faults::break_watches, Faults::close_watches] {
+            let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
             let (elector, _candidate) = old_elector(&cluster).await;
             cluster.reroute(watch);
-            end(&cluster.faults());
+            end(&cluster.faults("program"));
             pass(seconds(3)).await;
             assert_eq!(elector.lives(), 2, "{watch}");
             let lines = log.lines("the store was restored to an older version");
@@ -47,7 +47,7 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
 /// An earlier sight of a record counts for nothing: it may have been renewed since, in the store that is gone.
 #[tokio::test(start_paused = true)]
 async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let empty = cluster.backup();
     let (elector, _candidate) = old_elector(&cluster).await;
     pass(seconds(10)).await;
@@ -56,7 +56,7 @@ async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
     cluster.restore(&empty);
     cluster.copy(&record);
     cluster.register_for("default", "b", "l", "1.0.0", "OldestEmulationVersion");
-    cluster.faults().break_watches();
+    cluster.faults("program").break_watches();
     let _answers = cluster.acknowledge("default", "b");
     pass(seconds(13)).await;
     assert_eq!(elector.lives(), 2);
@@ -69,7 +69,7 @@ async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
 #[tokio::test(start_paused = true)]
 async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
     for (kept, expected) in [(true, &["PUT", "GET"] as &[_]), (false, &["GET"])] {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         let empty = cluster.backup();
         cluster.make_revisions(200);
         let elector = RunningElector::start(&cluster, Config::default());

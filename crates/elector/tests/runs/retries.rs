@@ -2,7 +2,7 @@
 
 use elector::Config;
 use elector_apiserver::{RequestVerb, Rule};
-use elector_testing::{CANDIDATES, EmbeddedCluster, LEASES, millis, pass, seconds};
+use elector_testing::{CANDIDATES, LEASES, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::{RunningElector, refuse};
@@ -33,7 +33,7 @@ async fn a_write_that_is_refused_is_repeated_until_it_succeeds() {
         (grant, grants, &[403, 404, 409, 422, 429, 500]),
     ] {
         for code in codes {
-            let cluster = EmbeddedCluster::new();
+            let cluster = TestCluster::new();
             let _elector = RunningElector::start(&cluster, Config::default());
             pass(seconds(20)).await;
             let released = || {

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use elector::Config;
-use elector_apiserver::{Fault, Latency, RequestVerb, Rule};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
-    BackgroundTask, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
+    BackgroundTask, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
 };
 use serde_json::json;
 
 use crate::RunningElector;
 
-fn annotate(cluster: &EmbeddedCluster) {
-    cluster.put(LEASES, "ns", "l", |fields| {
+fn annotate(cluster: &TestCluster) {
+    cluster.edit(LEASES, "ns", "l", |fields| {
         fields["metadata"]["annotations"]["stranger"] = "was here".into();
     });
 }
@@ -20,7 +20,7 @@ fn annotate(cluster: &EmbeddedCluster) {
 /// (R6 a) The proof of absence outlives the conflict.
 #[tokio::test(start_paused = true)]
 async fn one_annotation_of_a_new_lease_costs_no_time_and_no_read() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.before_next_put(LEASES, annotate);
@@ -33,11 +33,11 @@ async fn one_annotation_of_a_new_lease_costs_no_time_and_no_read() {
 /// (R4) What the read shows may have been held since the watch fell silent.
 #[tokio::test(start_paused = true)]
 async fn an_unheld_lease_is_read_when_the_watch_is_silent_and_is_waited_for_anew() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.before_next_put(LEASES, |cluster| {
-        cluster.faults().freeze_watches_of(LEASES);
+        cluster.faults("program").freeze_watches_of(LEASES);
         annotate(cluster);
     });
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -52,7 +52,7 @@ async fn an_unheld_lease_is_read_when_the_watch_is_silent_and_is_waited_for_anew
 
 #[tokio::test(start_paused = true)]
 async fn a_new_lease_that_is_annotated_all_the_time_is_granted_in_time() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _stranger = cluster.annotate_all_the_time("ns", "l");
@@ -66,15 +66,12 @@ async fn a_new_lease_that_is_annotated_all_the_time_is_granted_in_time() {
 /// what was judged, and no gap: the watch brings it too.
 #[tokio::test(start_paused = true)]
 async fn a_new_lease_that_is_annotated_before_its_candidate_comes_is_granted_in_time() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _stranger = cluster.annotate_all_the_time("ns", "l");
-    cluster.faults().latency(Latency {
-        request: millis(2),
-        answer: millis(1),
-        watch: millis(6),
-    });
+    cluster.faults("program").latency(millis(2), millis(1));
+    cluster.faults("program").watch_latency(millis(6));
     cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
     pass(seconds(1)).await;
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -87,7 +84,7 @@ async fn a_new_lease_that_is_annotated_before_its_candidate_comes_is_granted_in_
 async fn an_unheld_lease_that_is_annotated_all_the_time_is_granted_in_time() {
     let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
     for (spec, longest) in [(json!({"holderIdentity": ""}), 15), (released, 0)] {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         cluster.put_lease("ns", "l", spec);
         let _stranger = cluster.annotate_all_the_time("ns", "l");
         let _elector = RunningElector::start(&cluster, Config::default());
@@ -100,7 +97,7 @@ async fn an_unheld_lease_that_is_annotated_all_the_time_is_granted_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_held_lease_that_is_annotated_all_the_time_is_handed_over_and_follows_a_crash_in_time() {
-    let cluster = EmbeddedCluster::new();
+    let cluster = TestCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _next = ScriptedCandidate::start(&cluster, "ns", "next", "l", "1.1.0");
@@ -121,7 +118,7 @@ async fn a_held_lease_that_is_annotated_all_the_time_is_handed_over_and_follows_
 /// A lease that its holder has just released, with a candidate that is granted it at once. A write takes 2 ms to the server,
 /// the watch 1 ms, and each answer `answer` ms.
 struct ReleasedLease {
-    cluster: EmbeddedCluster,
+    cluster: TestCluster,
     log: CapturedLog,
     _running: (RunningElector, ScriptedCandidate),
 }
@@ -130,18 +127,15 @@ struct ReleasedLease {
 
 impl ReleasedLease {
     async fn new(answer: u64) -> Self {
-        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::new());
+        let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
         let elector = RunningElector::start(&cluster, Config::default());
         let holder = cluster.keep("ns", "l", "other");
         pass(seconds(20)).await;
         let candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
         pass(seconds(1)).await;
         drop(holder);
-        cluster.faults().latency(Latency {
-            request: millis(2),
-            answer: millis(answer),
-            watch: millis(1),
-        });
+        cluster.faults("program").latency(millis(2), millis(answer));
+        cluster.faults("program").watch_latency(millis(1));
         let released =
             json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 3});
         cluster.put_lease("ns", "l", released);
@@ -158,7 +152,7 @@ impl ReleasedLease {
         BackgroundTask::spawn(async move {
             for (count, interval) in intervals.iter().cycle().enumerate() {
                 pass(millis(*interval)).await;
-                cluster.put(LEASES, "ns", "l", |fields| {
+                cluster.edit(LEASES, "ns", "l", |fields| {
                     fields["metadata"]["annotations"]["stranger"] = count.to_string().into();
                 });
             }

@@ -1,7 +1,7 @@
 //! Candidates that a stranger makes unreadable after they were valid: what they said before does not count any more.
 
 use elector::Config;
-use elector_testing::{CANDIDATES, EmbeddedCluster, millis, pass, seconds};
+use elector_testing::{CANDIDATES, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::RunningElector;
@@ -21,7 +21,7 @@ async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec()
             true,
         ),
     ] {
-        let cluster = EmbeddedCluster::new();
+        let cluster = TestCluster::new();
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
         let kept = cluster.keep("default", "l", "plain");
@@ -31,7 +31,7 @@ async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec()
         let overwritten = cluster.now();
         let mut spec = unreadable.clone();
         let mut swap = || {
-            cluster.put(CANDIDATES, "default", "best", |fields| {
+            cluster.edit(CANDIDATES, "default", "best", |fields| {
                 std::mem::swap(&mut spec, &mut fields["spec"]);
             });
         };

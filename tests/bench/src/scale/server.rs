@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use elector_apiserver::{ApiServer, Config};
-use elector_cluster::cluster::{Options, TestCluster};
+use elector_cluster::cluster::{Options, RealCluster};
 use elector_tests::rig::{OwnThreads, kubeconfig};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
@@ -23,7 +23,7 @@ pub(crate) enum BenchServer {
         _threads: OwnThreads,
         kubeconfig: PathBuf,
     },
-    Real(Box<TestCluster>),
+    Real(Box<RealCluster>),
 }
 
 /// The number of events of a resource that the embedded API server can repeat for a watch that was cut off: about as
@@ -42,7 +42,7 @@ impl BenchServer {
                     fsync,
                     ..Options::default()
                 };
-                let cluster = spawn_blocking(move || TestCluster::start(&options)).await??;
+                let cluster = spawn_blocking(move || RealCluster::start(&options)).await??;
                 Ok(Self::Real(Box::new(cluster)))
             }
         }

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::layout::ClusterLayout;
-use super::{Options, TestCluster};
+use super::{Options, RealCluster};
 use crate::binaries::{Binary, Toolbox};
 use crate::paths;
 use crate::release::Release;
@@ -115,7 +115,7 @@ pub fn hold(options: &str) -> Result<()> {
     let options: Options = serde_json::from_str(options).context("failed to read the options")?;
     rustix::process::setsid().context("failed to start a session")?;
     let layout = layout(options.dir.clone())?;
-    let mut cluster = TestCluster::start(&options)?;
+    let mut cluster = RealCluster::start(&options)?;
     let socket = UnixListener::bind(layout.owner()).context("failed to open the socket")?;
     loop {
         let (mut client, _) = socket.accept()?;

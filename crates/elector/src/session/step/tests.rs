@@ -3,13 +3,12 @@
 use elector_protocol::elector::{Decision, Election, Settings};
 use elector_protocol::{Instant, Timestamp};
 use elector_testing::{
-    BackgroundTask, CANDIDATES, CapturedLog, EmbeddedCluster, ScriptedCandidate, millis, pass,
-    seconds,
+    BackgroundTask, CANDIDATES, CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds,
 };
 
 use crate::{Config, Elector};
 
-fn leads(cluster: &EmbeddedCluster, lease: &str, holder: &str) -> bool {
+fn leads(cluster: &TestCluster, lease: &str, holder: &str) -> bool {
     cluster.holder("ns", lease).as_deref() == Some(holder)
 }
 
@@ -28,8 +27,8 @@ fn failing_step(
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_stops_one_lease_for_as_long_as_it_lasts() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
-    let elector = Elector::new(Config::default(), cluster.cluster()).unwrap();
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
+    let elector = Elector::new(Config::default(), cluster.connected()).unwrap();
     let elector = elector.with_clock(cluster.clock()).with_step(failing_step);
     let _elector = BackgroundTask::spawn(elector.run(std::future::pending::<()>()));
     pass(seconds(20)).await;

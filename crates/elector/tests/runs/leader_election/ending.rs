@@ -9,7 +9,7 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{Clock, TokioClock};
 use elector_testing::{
-    CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, SentRequest, eventually, millis, pass,
+    CapturedLog, LEASES, ScriptedCandidate, SentRequest, TestCluster, eventually, millis, pass,
     seconds,
 };
 use futures::future::BoxFuture;
@@ -29,7 +29,7 @@ struct SuspendedClock {
 // === impl SuspendedClock ===
 
 impl SuspendedClock {
-    fn of(cluster: &EmbeddedCluster) -> Arc<Self> {
+    fn of(cluster: &TestCluster) -> Arc<Self> {
         Arc::new(Self {
             awake: cluster.clock(),
             asleep: AtomicU64::new(0),
@@ -94,12 +94,12 @@ fn replacing_and_electing() -> Config {
 
 /// Registers more candidates than may be pinged at the same time, none of which answers, and waits until the first of all
 /// of them have been pinged; an answer of the server takes `delay`.
-async fn ping_many(cluster: &EmbeddedCluster, active: &Replica, delay: Duration) {
+async fn ping_many(cluster: &TestCluster, active: &Replica, delay: Duration) {
     for number in 0..40 {
         cluster.register("ns", &format!("c{number:02}"), "l", "1.0.0");
     }
     let slow = Rule::new(Fault::Delay(delay)).verb(RequestVerb::Patch);
-    cluster.faults_of(active.name).inject(slow.namespace("ns"));
+    cluster.faults(active.name).inject(slow.namespace("ns"));
     let start = cluster.now();
     let pings = || {
         let writes = active.writes_since(start);
@@ -113,7 +113,7 @@ async fn ping_many(cluster: &EmbeddedCluster, active: &Replica, delay: Duration)
 /// A stop releases the lock, and a standby acts in the same moment.
 #[tokio::test(start_paused = true)]
 async fn a_stop_gives_the_lock_to_a_standby_at_once() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let (active, standby) = Replica::pair(&cluster, "standby").await;
     let took = active.elector.stop().await;
     assert!(took < millis(100), "{took:?}");
@@ -131,12 +131,12 @@ async fn a_stop_gives_the_lock_to_a_standby_at_once() {
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_let_go_after_the_last_request() {
     for stopped in [true, false] {
-        let cluster = EmbeddedCluster::with_gate();
+        let cluster = TestCluster::with_gate();
         let active = Replica::start(&cluster, "active");
         pass(seconds(20)).await;
         ping_many(&cluster, &active, millis(300)).await;
         if !stopped {
-            cluster.put(LEASES, "elector-system", "elector", |lease| {
+            cluster.edit(LEASES, "elector-system", "elector", |lease| {
                 lease["spec"]["preferredHolder"] = "other".into();
             });
         }
@@ -162,11 +162,11 @@ async fn the_lock_is_let_go_after_the_last_request() {
 /// The server may still carry out what has no answer: then the lock is left to expire.
 #[tokio::test(start_paused = true)]
 async fn a_lock_with_requests_under_way_is_not_released() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let active = Replica::start(&cluster, "active");
     pass(seconds(20)).await;
     let hangs = Rule::new(Fault::HangBefore).verb(RequestVerb::Create);
-    cluster.faults_of("active").inject(hangs.namespace("ns"));
+    cluster.faults("active").inject(hangs.namespace("ns"));
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(millis(100)).await;
     let took = active.elector.stop().await;
@@ -178,12 +178,12 @@ async fn a_lock_with_requests_under_way_is_not_released() {
 /// the lock has expired, and the first one stands by from then on.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let (active, standby) = Replica::pair(&cluster, "standby").await;
     // Its writes are not carried out, while it hears of all that happens.
     for verb in [RequestVerb::Update, RequestVerb::Patch, RequestVerb::Create] {
         let hangs = Rule::new(Fault::HangBefore).verb(verb);
-        cluster.faults_of("active").inject(hangs);
+        cluster.faults("active").inject(hangs);
     }
     let cut = cluster.now();
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -207,7 +207,7 @@ async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
         lost.as_deref(),
         Some("lost: no renewal succeeded within the renew deadline")
     );
-    cluster.faults_of("active").clear();
+    cluster.faults("active").clear();
     pass(seconds(60)).await;
     assert!(standby.leads() && active.says_that_it_stands_by());
     assert_eq!(active.writes_since(granted.after(seconds(5))), []);
@@ -216,7 +216,7 @@ async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
 /// A machine that slept for half a minute wakes up in the middle of a burst of requests: not one more of them is sent.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_wakes_up_sends_nothing() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let clock = SuspendedClock::of(&cluster);
     let active = Replica::start_by(clock.clone(), &cluster, "active", electing("active"));
     pass(seconds(3)).await;
@@ -243,12 +243,12 @@ async fn what_was_decided_before_a_sleep_is_not_sent_after_it() {
         (electors, 0, false),
         (builtin, 1, true),
     ] {
-        let cluster = EmbeddedCluster::with_gate();
+        let cluster = TestCluster::with_gate();
         let clock = SuspendedClock::of(&cluster);
         let active = Replica::start_by(clock.clone(), &cluster, "active", replacing_and_electing());
         pass(seconds(40)).await;
         let hangs = Rule::new(Fault::HangBefore).verb(RequestVerb::Patch);
-        cluster.faults_of("active").inject(hangs);
+        cluster.faults("active").inject(hangs);
         let awake = cluster.now();
         let renewed = || {
             let mut writes = active.writes_since(awake).into_iter();
@@ -271,12 +271,12 @@ async fn what_was_decided_before_a_sleep_is_not_sent_after_it() {
 /// act by then.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_lost_the_lock_releases_nothing() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let active = Replica::start_with(&cluster, "active", replacing_and_electing());
     pass(seconds(40)).await;
     let hangs = Rule::new(Fault::HangBefore).verb(RequestVerb::Update);
     cluster
-        .faults_of("active")
+        .faults("active")
         .inject(hangs.namespace("elector-system"));
     eventually(|| active.says_that_it_stands_by()).await;
     let lost = cluster.now();
@@ -289,7 +289,7 @@ async fn an_elector_that_lost_the_lock_releases_nothing() {
 /// The belief of a lock that is held for shorter than a request may take bounds the request.
 #[tokio::test(start_paused = true)]
 async fn a_request_takes_no_longer_than_the_belief() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let mut config = electing("active");
     config.leader_election = Some(LeaderElection {
         lease_duration: seconds(3),
@@ -301,7 +301,7 @@ async fn a_request_takes_no_longer_than_the_belief() {
     pass(seconds(20)).await;
     // Everything is served, and answered never.
     let hangs = Rule::new(Fault::HangAfter).verb(RequestVerb::Create);
-    cluster.faults_of("active").inject(hangs.resource(LEASES));
+    cluster.faults("active").inject(hangs.resource(LEASES));
     let log = CapturedLog::capture();
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(seconds(3)).await;

@@ -1,19 +1,18 @@
 //! The elector that acts, and those that do not.
 
 use elector::{BuiltinController, Config, Event};
-use elector_apiserver::{Fault, Latency, RequestVerb, Rule};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::Term;
 use elector_testing::{
-    CANDIDATES, CapturedLog, EmbeddedCluster, LEASES, ScriptedCandidate, millis, pass, seconds,
+    CANDIDATES, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
 };
-use http::StatusCode;
 
 use super::{Replica, electing, lock, lock_holder};
 
 /// A free lock is taken at once, by one: a Lease without a holder is made, and its record taken by compare-and-swap.
 #[tokio::test(start_paused = true)]
 async fn one_of_two_leads_and_both_say_so() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let start = cluster.now();
     let first = Replica::start(&cluster, "first");
     pass(seconds(3)).await;
@@ -54,7 +53,7 @@ async fn a_standby_writes_nothing() {
         BuiltinController::Respect,
         BuiltinController::Replace { host: "pod".into() },
     ] {
-        let cluster = EmbeddedCluster::with_gate();
+        let cluster = TestCluster::with_gate();
         let start = cluster.now();
         let config = |name: &str| Config {
             builtin: builtin.clone(),
@@ -86,13 +85,11 @@ async fn a_standby_writes_nothing() {
 /// Also where the lock is free and others may take it, an elector that has not seen everything yet leaves it to them.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_cannot_list_does_not_take_the_lock() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let start = cluster.now();
-    let refuse = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(RequestVerb::List);
+    let refuse = Rule::new(Fault::Refuse(403)).verb(RequestVerb::List);
     let _ = cluster.connect("blind");
-    cluster
-        .faults_of("blind")
-        .inject(refuse.resource(CANDIDATES));
+    cluster.faults("blind").inject(refuse.resource(CANDIDATES));
     let blind = Replica::start(&cluster, "blind");
     pass(seconds(60)).await;
     assert_eq!(blind.writes_since(start), []);
@@ -105,14 +102,10 @@ async fn an_elector_that_cannot_list_does_not_take_the_lock() {
 /// A rolling restart starts a new elector before it ends the one that acts: the lock goes to the one that has watched.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_has_just_begun_leaves_the_lock_to_one_that_has_watched() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let (active, watching) = Replica::pair(&cluster, "watching").await;
     // The server is slow for the one that has watched.
-    cluster.faults_of("watching").latency(Latency {
-        request: millis(50),
-        answer: millis(50),
-        ..Latency::default()
-    });
+    cluster.faults("watching").latency(millis(50), millis(50));
     let new = Replica::start(&cluster, "new");
     pass(millis(100)).await;
     active.elector.stop().await;
@@ -124,7 +117,7 @@ async fn an_elector_that_has_just_begun_leaves_the_lock_to_one_that_has_watched(
 /// A candidate for a lock is refused, as its election would unseat the elector that holds it.
 #[tokio::test(start_paused = true)]
 async fn no_candidate_leads_by_a_lock() {
-    let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let config = Config {
         builtin: BuiltinController::Replace { host: "pod".into() },
         ..electing("active")
@@ -169,11 +162,11 @@ async fn a_lock_that_may_not_be_had_is_one_line_with_what_helps() {
             "update leases.coordination.k8s.io elector-system/elector",
         ),
     ] {
-        let (log, cluster) = (CapturedLog::capture(), EmbeddedCluster::with_gate());
+        let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
         let _ = cluster.connect("limited");
-        let refuse = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(verb);
+        let refuse = Rule::new(Fault::Refuse(403)).verb(verb);
         let refuse = refuse.resource(LEASES).namespace("elector-system");
-        cluster.faults_of("limited").inject(refuse);
+        cluster.faults("limited").inject(refuse);
         let limited = Replica::start(&cluster, "limited");
         pass(seconds(30)).await;
         assert!(!limited.leads());
@@ -201,7 +194,7 @@ async fn a_lock_that_may_not_be_had_is_one_line_with_what_helps() {
 /// elector is granted when both have been silent for their durations, and not one wait after the other.
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_takes_over_acts_at_once() {
-    let cluster = EmbeddedCluster::with_gate();
+    let cluster = TestCluster::with_gate();
     let (active, standby) = Replica::pair(&cluster, "standby").await;
     let leader = ScriptedCandidate::start(&cluster, "ns", "leader", "l", "1.0.0");
     cluster.held_by("ns", "l", "leader").await;
