@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_api::Lease;
-use elector_apiserver::{ApiServer, Config, Fault, Latency, RequestVerb, Rule};
+use elector_apiserver::{ApiServer, Config, Fault, RequestVerb, Rule};
 use elector_runtime::{
     Cluster, Scope, Watch, WatchEvent, WatchOptions, reflect_leases, watch_leases,
 };
-use elector_testing::{BackgroundTask, StatusCode, millis, pass, seconds};
+use elector_testing::{BackgroundTask, millis, pass, seconds};
 use kube::Client;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -99,7 +99,7 @@ impl WatchedServer {
     fn disturb(&mut self, random: &mut StdRng) {
         let step = random.random_range(0..14);
         for client in [OURS, THEIRS] {
-            let faults = self.server.switches(client);
+            let faults = self.server.faults(client);
             match step {
                 0 => faults.freeze_watches(true),
                 1 => faults.freeze_watches(false),
@@ -137,30 +137,27 @@ impl WatchedServer {
             Fault::HangBefore,
             Fault::HangAfter,
             Fault::Delay(seconds(3)),
-            Fault::Refuse(StatusCode::TOO_MANY_REQUESTS),
-            Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR),
-            Fault::Refuse(StatusCode::GONE),
-            Fault::Refuse(StatusCode::FORBIDDEN),
+            Fault::Refuse(429),
+            Fault::Refuse(500),
+            Fault::Refuse(410),
+            Fault::Refuse(403),
         ];
         let fault = *faults.choose(random).unwrap();
         let verb = [RequestVerb::List, RequestVerb::Watch];
         let verb = *verb.choose(random).unwrap();
         let rule = Rule::new(fault).verb(verb).times(random.random_range(1..4));
         for client in [OURS, THEIRS] {
-            self.server.switches(client).inject(rule.clone());
+            self.server.faults(client).inject(rule.clone());
         }
     }
 
     /// Nothing befalls either any more.
     fn heal(&self) {
         for client in [OURS, THEIRS] {
-            let faults = self.server.switches(client);
+            let faults = self.server.faults(client);
             faults.clear();
             // An answer that takes no time would let no time pass.
-            faults.latency(Latency {
-                request: millis(1),
-                ..Latency::default()
-            });
+            faults.latency(millis(1), Duration::ZERO);
         }
     }
 
@@ -278,7 +275,7 @@ async fn a_restored_store_is_noticed_by_our_watch_alone() {
 
     watched.server.restore(&backup);
     for client in [OURS, THEIRS] {
-        watched.server.switches(client).break_watches();
+        watched.server.faults(client).break_watches();
     }
     pass(PATIENCE).await;
     assert_eq!(watched.stored(), before);

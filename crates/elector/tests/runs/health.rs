@@ -189,7 +189,7 @@ async fn credentials_that_the_server_does_not_know_are_no_life() {
     assert!(elector.is_live(), "a server that is out of order");
     cluster.heal();
     cluster.inject(refuse(401));
-    cluster.faults().break_watches();
+    cluster.faults("program").break_watches();
     pass(Health::REFUSED_BOUND - seconds(10)).await;
     assert!(elector.is_live(), "within the bound");
     pass(seconds(60)).await;

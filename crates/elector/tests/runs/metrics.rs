@@ -166,7 +166,7 @@ async fn a_lease_that_was_given_up_and_has_no_candidate_that_answers_is_released
     let lease = cluster.lease("ns", "l").object().unwrap();
     let released = lease.record().unwrap().released(cluster.clock().wall());
     let released = serde_json::to_value(lease.with_record(&released, Carrier::Unknown)).unwrap();
-    cluster.put(LEASES, "ns", "l", |fields| {
+    cluster.edit(LEASES, "ns", "l", |fields| {
         for part in ["metadata", "spec"] {
             fields[part] = released[part].clone();
         }
