@@ -76,7 +76,7 @@ impl LeaseTracker {
     /// Something of a lease or of its candidates has changed.
     pub(crate) fn follow(&mut self, now: Instant, key: &LeaseKey, view: &View) {
         let tracked = self.leases.get(key);
-        let was_led = tracked.is_some_and(|tracked| tracked.was_led());
+        let was_led = tracked.is_some_and(|tracked| tracked.was_led);
         let seen = SeenLease::of(view, key);
         let Some(seen) = seen.filter(|seen| was_led || seen.is_of_interest()) else {
             self.remove(now, key);
@@ -95,6 +95,7 @@ impl LeaseTracker {
             return;
         };
         tracked.note(seen.is_released(), seen.has_candidates);
+        tracked.was_led &= seen.lease.is_some();
         if tracked.version == version {
             self.refresh(now, key);
             self.count_soon(now, key);

@@ -17,7 +17,8 @@ pub(super) struct MeasuredLease {
     /// True if its candidates have to be counted.
     pub(super) is_stale: bool,
     pub(super) shown: Option<ShownLease>,
-    was_led: bool,
+    /// True if it was led at any time since its Lease is there.
+    pub(super) was_led: bool,
     /// True if its last holder stopped and let go.
     is_released: bool,
     has_candidates: bool,
@@ -72,11 +73,6 @@ impl MeasuredLease {
             // Nothing is decided about it.
             self.obstacle = None;
         }
-    }
-
-    /// True if it was led at any time.
-    pub(super) const fn was_led(&self) -> bool {
-        self.was_led
     }
 
     /// No elector decides here.
