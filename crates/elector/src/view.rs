@@ -189,7 +189,7 @@ impl View {
         keys
     }
 
-    /// The Lease of a lease that was elected and that no candidate names any more.
+    /// The Lease of a lease that is elected and that no candidate names any more.
     pub(crate) fn abandoned(&self, key: &LeaseKey) -> Option<&ObservedLease> {
         self.elections.get(key)?.abandoned()
     }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use elector_protocol::{Instant, LeaseKey, ObservedLease, Occupancy};
+use elector_protocol::{Instant, LeaseKey, ObservedLease, Occupancy, Term};
 use elector_runtime::LabelSet;
 
 use crate::metrics::candidate_counts::CandidateCounts;
@@ -75,7 +75,10 @@ impl LeaseTracker {
 
     /// Something of a lease or of its candidates has changed.
     pub(crate) fn follow(&mut self, now: Instant, key: &LeaseKey, view: &View) {
-        let Some(seen) = SeenLease::of(view, key) else {
+        let tracked = self.leases.get(key);
+        let was_led = tracked.is_some_and(|tracked| tracked.was_led);
+        let seen = SeenLease::of(view, key);
+        let Some(seen) = seen.filter(|seen| was_led || seen.is_of_interest()) else {
             self.remove(now, key);
             return;
         };
@@ -92,6 +95,7 @@ impl LeaseTracker {
             return;
         };
         tracked.note(seen.is_released(), seen.has_candidates);
+        tracked.was_led &= seen.lease.is_some();
         if tracked.version == version {
             self.refresh(now, key);
             self.count_soon(now, key);
@@ -317,6 +321,18 @@ impl<'v> SeenLease<'v> {
             lease,
             has_candidates: true,
         })
+    }
+
+    /// True if candidates name it, or its record shows that it was led.
+    fn is_of_interest(&self) -> bool {
+        let was_led = self.lease.is_some_and(|lease| {
+            let record = &lease.snapshot.record;
+            match record.holder {
+                Some(_) => !record.is_unaccepted_grant(),
+                None => record.term != Term::default(),
+            }
+        });
+        self.has_candidates || was_led
     }
 
     /// True if its last holder stopped and let go.

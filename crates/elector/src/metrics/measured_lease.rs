@@ -17,6 +17,8 @@ pub(super) struct MeasuredLease {
     /// True if its candidates have to be counted.
     pub(super) is_stale: bool,
     pub(super) shown: Option<ShownLease>,
+    /// True if it was led at any time since its Lease is there.
+    pub(super) was_led: bool,
     /// True if its last holder stopped and let go.
     is_released: bool,
     has_candidates: bool,
@@ -57,6 +59,7 @@ impl MeasuredLease {
             is_checked: false,
             is_stale: false,
             shown: None,
+            was_led: false,
             is_released: false,
             has_candidates: true,
         }
@@ -84,6 +87,7 @@ impl MeasuredLease {
     pub(super) fn refresh(&mut self, now: Instant) -> (Option<ShownLease>, ShownLease) {
         let before = self.shown;
         let state = self.state();
+        self.was_led |= state == LeadershipState::Led;
         let leaderless_since = match state {
             LeadershipState::Led | LeadershipState::Released => None,
             LeadershipState::Leaderless | LeadershipState::Abandoned => match before {

@@ -2,7 +2,7 @@
 
 use elector_api::{Malformed, PackedLease};
 use elector_protocol::elector::Election;
-use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord, ObservedLease, Term};
+use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord, ObservedLease};
 
 use crate::leadership_change::{ExpectedGrant, LeadershipChange};
 use crate::view::overflow::OverflowCandidates;
@@ -48,13 +48,11 @@ impl LeaseEntry {
         self.election.candidates().next().is_some()
     }
 
-    /// Its Lease, where it was elected and no candidate names it any more.
+    /// Its Lease, where it is elected and no candidate names it any more.
     pub(super) fn abandoned(&self) -> Option<&ObservedLease> {
         let lease = self.election.watch().lease()?;
-        let record = &lease.snapshot.record;
-        let was_led = record.holder.is_some() || record.term != Term::default();
-        let was_elected = record.strategy.is_some() && was_led;
-        (was_elected && !self.has_candidates()).then_some(lease)
+        let is_elected = lease.snapshot.record.strategy.is_some();
+        (is_elected && !self.has_candidates()).then_some(lease)
     }
 
     /// The change of leadership from one record to the next, if there is one.
