@@ -82,8 +82,12 @@ impl<'a> Patch<'a> {
             (Err(error), _) => return Err(undecodable(&error.0)),
         };
         let wrong = |into: &str| {
+            let reader = match self.form {
+                PatchFormat::Apply => "error unmarshaling JSON: while decoding JSON: ",
+                _ => "",
+            };
             Err(undecodable(&format!(
-                "json: cannot unmarshal {} into Go value of type {into}",
+                "{reader}json: cannot unmarshal {} into Go value of type {into}",
                 node.go_name()
             )))
         };

@@ -180,14 +180,18 @@ impl TestCluster {
         TestService::new(self.clone(), name)
     }
 
-    /// The record of the program of that name, begun where there is none.
+    /// The record of the program of that name, begun where there is none, or where that program is over.
     pub(crate) fn record_of(&self, name: &str) -> Arc<ProgramRecord> {
-        if let Some(record) = self.state().programs.get(name) {
-            return Arc::clone(record);
+        let known = self.state().programs.get(name).cloned();
+        if let Some(record) = known.filter(|record| !record.is_over()) {
+            return record;
         }
         let record = Arc::new(ProgramRecord::new(name, self.clock()));
         let programs = &mut self.state().programs;
-        programs.insert(name.to_owned(), Arc::clone(&record));
+        let before = programs.insert(name.to_owned(), Arc::clone(&record));
+        if before.is_some() {
+            self.heal_program(name);
+        }
         self.faults(name).latency(REQUEST_LATENCY, Duration::ZERO);
         record
     }
