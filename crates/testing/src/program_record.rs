@@ -13,7 +13,7 @@ use elector_runtime::{Clock, TokioClock};
 
 use crate::effect_log::EffectLog;
 use crate::term_report::{TermReport, WorkStop};
-use crate::test_cluster::since_start;
+use crate::time::since_start;
 
 /// The record of a program.
 pub(crate) struct ProgramRecord {
