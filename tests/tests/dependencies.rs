@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The belongings of a feature: crates or, after a slash, features of one. No other set of features may bring them.
 const BELONGINGS: [(&str, &[&str]); 3] = [
-    ("clap", &["clap", "clap_derive"]),
+    ("clap4", &["clap", "clap_derive"]),
     (
         "connect",
         &[
@@ -32,7 +32,16 @@ const NEVER: [&str; 5] = [
 
 #[test]
 fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
-    for features in ["", "clap", "connect", "controller", "metrics", "test-util"] {
+    for features in [
+        "",
+        "clap4",
+        "connect",
+        "events",
+        "kube5",
+        "metrics",
+        "supervise",
+        "test-util",
+    ] {
         let brought = brought_by("elector-candidate", features);
         assert!(brought.contains_key("kube-client"), "{brought:?}");
         for (feature, belongings) in BELONGINGS {
@@ -50,7 +59,10 @@ fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
 
 #[test]
 fn no_feature_chooses_for_the_program() {
-    let brought = brought_by("elector-candidate", "clap,connect,controller,metrics");
+    let brought = brought_by(
+        "elector-candidate",
+        "clap4,connect,events,kube5,metrics,supervise,tokio-util-0-7",
+    );
     for never in NEVER {
         assert!(!has(&brought, never), "{never}");
     }

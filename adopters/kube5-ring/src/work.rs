@@ -37,10 +37,10 @@ mod tests {
 
     use super::*;
 
-    type Counter = ProgramUnderTest<(), Error>;
+    type Counter = ProgramUnderTest<()>;
 
     async fn leader(cluster: &EmbeddedCluster) -> Counter {
-        let config = Config::new("kube5-ring", "1.2.0".parse().unwrap());
+        let config = Config::new("kube5-ring", "1.2.0");
         let program = cluster.run(config, |leadership, lines| {
             count(leadership, move |line| lines.record(line))
         });

@@ -28,14 +28,14 @@ use crate::requests::{RequestLog, SentRequest};
 /// [`Self::run`] runs a program with its work. What has a main function of its own can be given a client instead:
 ///
 /// ```
-/// use elector_candidate::{Candidate, Config};
+/// use elector_candidate::{Candidate, Cluster, Config};
 /// use elector_testing::EmbeddedCluster;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let cluster = EmbeddedCluster::new();
-/// let candidate = Candidate::new(Config::plain("web"), cluster.connect("web-0"))?
-///     .with_clock(cluster.clock());
+/// let connected = Cluster::from(cluster.connect("web-0")).with_clock(cluster.clock());
+/// let candidate = Candidate::new(Config::plain("web"), connected)?;
 /// # let _ = candidate;
 /// # Ok(())
 /// # }
@@ -142,7 +142,7 @@ impl EmbeddedCluster {
         Timestamp::from_micros(START).expect("2027 is a year that exists")
     }
 
-    /// The clock of every process in this cluster, for [`Candidate::with_clock`](elector_candidate::Candidate::with_clock).
+    /// The clock of every process in this cluster, for `elector_candidate::Cluster::with_clock`.
     #[must_use]
     pub fn clock(&self) -> Arc<TokioClock> {
         Arc::clone(&self.0.clock)

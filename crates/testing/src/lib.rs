@@ -12,7 +12,7 @@
 //! |---|---|
 //! | a function that takes a [`Leadership`](elector_candidate::Leadership) | [`TestTerm`]: a guard without a candidate and a server |
 //! | work, as a candidate runs it | [`EmbeddedCluster::run`]: a [`ProgramUnderTest`] with faults, and a [`TermReport`] of each of its terms |
-//! | a whole program | [`EmbeddedCluster::connect`] and [`EmbeddedCluster::clock`], for `Candidate::new` and `with_clock` |
+//! | a whole program | [`EmbeddedCluster::connect`] and [`EmbeddedCluster::clock`], for a `Cluster` with that clock and `Candidate::new` |
 //!
 //! It goes into `dev-dependencies`, beside tokio with its feature `macros`. A test begins with
 //! `#[tokio::test(start_paused = true)]`: time then stands still while something runs, and jumps to the next timer when
@@ -46,7 +46,7 @@
 //! # async fn main() {
 //! // #[tokio::test(start_paused = true)]
 //! let cluster = EmbeddedCluster::new();
-//! let config = Config::new("web", "1.0.0".parse().unwrap());
+//! let config = Config::new("web", "1.0.0");
 //! let mut program = cluster.run(config, controller);
 //! program.leads().await;
 //! program.faults().partition(true);
@@ -80,7 +80,7 @@
 //! # async fn main() {
 //! // #[tokio::test(start_paused = true)]
 //! let cluster = EmbeddedCluster::new();
-//! let config = Config::new("web", "1.0.0".parse().unwrap());
+//! let config = Config::new("web", "1.0.0");
 //! let mut program = cluster.run(config, |leadership, _| work(leadership));
 //! program.leads().await;
 //!

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use elector_apiserver::Switches;
 use elector_candidate::{
-    Candidate, CandidateHandle, Config, Event, Identity, Leadership, RunError, RunOutcome,
-    StopReason, TermEnd,
+    Candidate, CandidateHandle, Cluster, Config, Error, Event, Leadership, Outcome, StopReason,
+    TermEnd,
 };
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, TokioClock};
@@ -23,7 +23,7 @@ use crate::time::{PATIENCE, holds_within, pass};
 
 /// A program that runs on an [`EmbeddedCluster`]: a candidate with its work. When it is dropped, all of it is dropped, as
 /// if the process were killed; the lease is left to expire.
-pub struct ProgramUnderTest<T, E> {
+pub struct ProgramUnderTest<T> {
     cluster: EmbeddedCluster,
     config: Config,
     handle: CandidateHandle,
@@ -31,7 +31,7 @@ pub struct ProgramUnderTest<T, E> {
     /// The number of terms reported.
     reported: usize,
     shutdown: Option<oneshot::Sender<()>>,
-    run: JoinHandle<Result<RunOutcome<T, E>, RunError>>,
+    run: JoinHandle<Result<Outcome<T>, Error>>,
 }
 
 /// A term as observed.
@@ -67,25 +67,26 @@ impl EmbeddedCluster {
     /// When the configuration breaks a rule; the message names it. When there is no Tokio runtime.
     pub fn run<F, T, E>(
         &self,
-        mut config: Config,
+        config: Config,
         mut work: impl FnMut(Leadership, EffectLog) -> F + Send + 'static,
-    ) -> ProgramUnderTest<T, E>
+    ) -> ProgramUnderTest<T>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
-        E: fmt::Display + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     {
-        config.identity = config.identity.or_else(|| Identity::new(PROGRAM));
-        let name = config.identity.as_ref().map_or(PROGRAM, Identity::as_str);
-        let candidate = Candidate::new(config.clone(), self.connect(name));
+        let name = config.given_identity().unwrap_or(PROGRAM).to_owned();
+        let config = config.identity(&*name);
+        let cluster = Cluster::from(self.connect(&name));
+        let cluster = cluster.with_clock(self.clock()).with_seed(seed(&name));
+        let candidate = Candidate::new(config.clone(), cluster);
         let candidate = candidate.unwrap_or_else(|error| panic!("configure {name}: {error}"));
         let (terms, clock) = (Arc::new(Mutex::new(Vec::new())), self.clock());
-        let (made, seen, grace) = (Arc::clone(&terms), Arc::clone(&terms), config.grace);
+        let (made, seen, grace) = (Arc::clone(&terms), Arc::clone(&terms), config.given_grace());
         let cluster = self.clone();
-        let candidate = candidate
-            .with_clock(self.clock())
-            .with_seed(seed(name))
-            .observed_by(move |event| observe(&mut lock(&seen), event, (cluster.now(), grace)));
+        let candidate = candidate.observed_by(move |_, event| {
+            observe(&mut lock(&seen), event, (cluster.now(), grace));
+        });
         let handle = candidate.handle();
         let (shutdown, told) = oneshot::channel::<()>();
         let work = move |leadership: Leadership| {
@@ -127,7 +128,7 @@ impl EmbeddedCluster {
 
 // === impl ProgramUnderTest ===
 
-impl<T, E> ProgramUnderTest<T, E> {
+impl<T> ProgramUnderTest<T> {
     /// Waits until it leads. Returns at once where it does.
     ///
     /// # Panics
@@ -136,17 +137,17 @@ impl<T, E> ProgramUnderTest<T, E> {
     pub async fn leads(&self) {
         let leads = || {
             let terms = lock(&self.terms);
-            let newest = terms.last().map(|term| term.leadership.token());
-            newest.is_some_and(|token| self.handle.is_leader_under(token))
+            let newest = terms.last().map(|term| &term.leadership);
+            newest.is_some_and(Leadership::is_leader)
         };
         let reached = holds_within(PATIENCE, leads).await;
         assert!(
             reached,
-            "{} does not lead {} within {PATIENCE:?}; its mode is {}, and the holder is {:?}",
+            "{} does not lead {} within {PATIENCE:?}; the holder is {:?}; the configuration is {:?}",
             self.handle.identity(),
             self.handle.lease(),
-            self.config.mode,
             self.lease().holder(),
+            self.config,
         );
     }
 
@@ -177,12 +178,11 @@ impl<T, E> ProgramUnderTest<T, E> {
     /// Starts another process that wants the same lease, `rival`: a candidate like this one, with a connection of its own,
     /// whose work does nothing and stops at once.
     #[must_use]
-    pub fn start_rival(&self) -> ProgramUnderTest<(), std::convert::Infallible> {
-        let mut config = self.config.clone();
-        config.identity = Identity::new("rival");
+    pub fn start_rival(&self) -> ProgramUnderTest<()> {
+        let config = self.config.clone().identity("rival");
         self.cluster.run(config, |leadership, _| async move {
             leadership.stopped().await;
-            Ok(())
+            Ok::<(), std::convert::Infallible>(())
         })
     }
 
@@ -213,7 +213,7 @@ impl<T, E> ProgramUnderTest<T, E> {
             index + 1,
             self.handle.identity(),
         );
-        pass(self.config.timing.lease_duration).await;
+        pass(self.config.given_lease_duration()).await;
         self.reported += 1;
         let terms = lock(&self.terms);
         terms[index].report(self.cluster.now())
@@ -223,12 +223,12 @@ impl<T, E> ProgramUnderTest<T, E> {
     ///
     /// # Errors
     ///
-    /// When its run could not go on.
+    /// When its run ended otherwise than by a shutdown or by work that was done.
     ///
     /// # Panics
     ///
     /// When it does not end within two minutes.
-    pub async fn outcome(mut self) -> Result<RunOutcome<T, E>, RunError> {
+    pub async fn outcome(mut self) -> Result<Outcome<T>, Error> {
         match tokio::time::timeout(PATIENCE, &mut self.run).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => resume_unwind(error.into_panic()),
@@ -244,13 +244,13 @@ impl<T, E> ProgramUnderTest<T, E> {
     }
 }
 
-impl<T, E> Drop for ProgramUnderTest<T, E> {
+impl<T> Drop for ProgramUnderTest<T> {
     fn drop(&mut self) {
         self.run.abort();
     }
 }
 
-impl<T, E> fmt::Debug for ProgramUnderTest<T, E> {
+impl<T> fmt::Debug for ProgramUnderTest<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProgramUnderTest")
             .field("handle", &self.handle)
@@ -325,9 +325,10 @@ fn observe(terms: &mut [ObservedTerm], event: &Event, (now, grace): (Instant, Du
             let leadership = &current.leadership;
             current.limit_to(match reason {
                 // After a pause that may have passed already.
-                StopReason::Lost(_) => now
-                    .after(leadership.time_to_stop())
-                    .min(leadership.stop_limits().lease_limit),
+                StopReason::Lost(_) => {
+                    let limit = now.after(leadership.time_to_stop());
+                    leadership.lease_limit().unwrap_or_default().min(limit)
+                }
                 // Renewals go on meanwhile.
                 _ => now.after(grace),
             });

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use elector_candidate::{StopReason, Term, TermEnd, Token};
+use elector_candidate::{StopReason, TermEnd};
 use elector_protocol::Instant;
 
 use crate::effect_log::RecordedEffect;
@@ -13,9 +13,9 @@ use crate::effect_log::RecordedEffect;
 #[non_exhaustive]
 pub struct TermReport {
     /// The number of the term.
-    pub term: Term,
+    pub term: i32,
     /// Its fencing token.
-    pub token: Token,
+    pub token: u64,
     /// The term's end.
     pub end: TermEnd,
     /// Why and when the work was asked to stop first. `None` where it had ended by then.

@@ -14,7 +14,6 @@ use std::time::Duration;
 use elector::{Config as ElectorConfig, Elector};
 use elector_api::CandidateApi;
 use elector_candidate::{Config, Leadership};
-use elector_protocol::Identity;
 use elector_testing::{
     BackgroundTask, EmbeddedCluster, ProgramUnderTest, Switches, eventually, millis, pass, seconds,
 };
@@ -23,7 +22,7 @@ use elector_testing::{
 struct ElectedPrograms {
     cluster: EmbeddedCluster,
     _elector: BackgroundTask,
-    candidates: BTreeMap<&'static str, ProgramUnderTest<(), Infallible>>,
+    candidates: BTreeMap<&'static str, ProgramUnderTest<()>>,
     at_work: Arc<AtWork>,
 }
 
@@ -57,8 +56,7 @@ impl ElectedPrograms {
         pass(seconds(20)).await;
         let at_work = Arc::new(AtWork::default());
         let candidates = NAMES.map(|name| {
-            let config = Config::new(LEASE, "1.0.0".parse().unwrap());
-            let config = config.identified_as(Identity::new(name).unwrap());
+            let config = Config::new(LEASE, "1.0.0").identity(name);
             let at_work = Arc::clone(&at_work);
             let work = move |leadership: Leadership, _| {
                 let at_work = Arc::clone(&at_work);
@@ -67,7 +65,7 @@ impl ElectedPrograms {
                     leadership.stopped().await;
                     // A little late, as work is.
                     pass(millis(300)).await;
-                    Ok(())
+                    Ok::<(), Infallible>(())
                 }
             };
             (name, cluster.run(config, work))

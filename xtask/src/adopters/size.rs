@@ -46,7 +46,7 @@ const SIZED: [SizedProgram; 6] = [
     sized(WITH, "the same client, and an election: `kube5-ring`"),
     sized("clap", "with the feature `clap`"),
     sized("connect", "with the feature `connect`"),
-    sized("controller", "with the feature `controller`"),
+    sized("kube5", "with the feature `kube5`"),
     sized("metrics", "with the feature `metrics`"),
 ];
 const WITHOUT: &str = "without";
