@@ -40,7 +40,7 @@ pub(crate) struct BeliefState {
 }
 
 /// A term in which this process leads, at one instant.
-pub(crate) struct LedTerm {
+pub(crate) struct BelievedTerm {
     pub(crate) number: u64,
     pub(crate) term: Term,
     pub(crate) token: Token,
@@ -91,14 +91,14 @@ impl BeliefCell {
     }
 
     /// The term in which this process leads now: the one of that number, or any.
-    pub(crate) fn led(&self, number: Option<u64>) -> Option<LedTerm> {
+    pub(crate) fn led(&self, number: Option<u64>) -> Option<BelievedTerm> {
         let (mut led, deadline) = {
             let state = self.state();
             let term = state.term.as_ref()?;
             if number.is_some_and(|number| number != term.number) {
                 return None;
             }
-            let led = LedTerm {
+            let led = BelievedTerm {
                 number: term.number,
                 term: term.term,
                 token: term.token,

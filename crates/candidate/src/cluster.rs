@@ -217,6 +217,7 @@ impl Cluster {
     }
 }
 
+#[doc(hidden)]
 impl From<ApiServer> for Cluster {
     fn from(api_server: ApiServer) -> Self {
         Self {

@@ -374,7 +374,17 @@ impl Config {
         within(Setting::GRACE, self.grace, Duration::ZERO)?;
         within(Setting::FALLBACK, self.fallback, Duration::ZERO)?;
         within(Setting::MAX_LEASE_DURATION, self.max_lease_duration, second)?;
-        self.health.validate()?;
+        let HealthTiming {
+            period,
+            timeout,
+            failures,
+        } = self.health;
+        within(Setting::HEALTH_PERIOD, period, second / 10)?;
+        within(Setting::HEALTH_TIMEOUT, timeout, second / 100)?;
+        if failures == 0 {
+            let rule = "is 0: must be at least 1";
+            return Err(ConfigError::new(Setting::HEALTH_FAILURES, rule));
+        }
         match self.absent_lease_grace {
             Some(_) if self.mode == Mode::Elected => Err(ConfigError::new(
                 Setting::ABSENT_LEASE_GRACE,
@@ -387,11 +397,7 @@ impl Config {
 }
 
 /// Checks a wait, which may be an hour at most.
-pub(crate) fn within(
-    setting: Setting,
-    wait: Duration,
-    shortest: Duration,
-) -> Result<(), ConfigError> {
+fn within(setting: Setting, wait: Duration, shortest: Duration) -> Result<(), ConfigError> {
     if (shortest..=LONGEST_WAIT).contains(&wait) {
         return Ok(());
     }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::config::{ConfigError, Setting, within};
-
 /// This process fails a probe: its work still runs although it may act no more
 /// ([`CandidateHandle::check_live`](crate::CandidateHandle::check_live)), or it is not well
 /// ([`CandidateHandle::check_ready`](crate::CandidateHandle::check_ready)). The text says which, in one line.
@@ -21,19 +19,6 @@ pub(crate) struct HealthTiming {
 }
 
 // === impl HealthTiming ===
-
-impl HealthTiming {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        let millis = Duration::from_millis;
-        within(Setting::HEALTH_PERIOD, self.period, millis(100))?;
-        within(Setting::HEALTH_TIMEOUT, self.timeout, millis(10))?;
-        if self.failures == 0 {
-            let rule = "is 0: must be at least 1";
-            return Err(ConfigError::new(Setting::HEALTH_FAILURES, rule));
-        }
-        Ok(())
-    }
-}
 
 impl Default for HealthTiming {
     fn default() -> Self {

@@ -212,7 +212,7 @@ impl Leadership {
         Stopped::new(async move {
             let (belief, mut known) = (reader.belief, reader.known);
             loop {
-                // What is published from here on wakes.
+                // From here on each publication wakes.
                 known.mark_unchanged();
                 let deadline = match belief.judge(number) {
                     Ok(deadline) => deadline,
@@ -269,6 +269,7 @@ impl Leadership {
     }
 
     /// The published belief, and the number of the term in it.
+    #[cfg(feature = "supervise")]
     pub(crate) const fn reader(&self) -> (&StatusReader, u64) {
         (&self.reader, self.number)
     }

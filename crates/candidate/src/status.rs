@@ -11,7 +11,7 @@ use elector_protocol::{ResourceVersion, Uid};
 use elector_runtime::Clock;
 use tokio::sync::watch;
 
-use crate::belief::{BeliefCell, LedTerm};
+use crate::belief::{BeliefCell, BelievedTerm};
 use crate::resolved_config::ResolvedConfig;
 use crate::term_state::TermState;
 use crate::waiting::Waiting;
@@ -157,7 +157,7 @@ impl LeaseStatus {
         changes.filter(|at| now < *at).min()
     }
 
-    fn led(&self) -> Option<LedTerm> {
+    fn led(&self) -> Option<BelievedTerm> {
         self.belief.led(Some(self.number?))
     }
 

@@ -26,7 +26,7 @@ async fn leader_with(
     running
 }
 
-/// How the part `controller` ended, and how the term did.
+/// The end of the part `controller`, and that of the term.
 fn part_ended(ended: Result<Outcome<u32>, Error>) -> (String, Option<TermEnd>) {
     match ended.unwrap_err() {
         Error::PartEnded { part, how, term } if part == "controller" => (how, term),
