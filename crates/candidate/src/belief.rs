@@ -117,7 +117,7 @@ impl BeliefCell {
         match self.led(Some(number)) {
             Some(led) => led.remaining,
             None => {
-                self.state().answered = Some(number);
+                self.note_answer(number);
                 Duration::ZERO
             }
         }
@@ -163,7 +163,7 @@ impl BeliefCell {
         match deadline {
             Some(deadline) if self.now() < deadline => Ok(deadline),
             _ => {
-                self.state().answered = Some(number);
+                self.note_answer(number);
                 Err(StopReason::Lost(Loss::DeadlinePassed))
             }
         }
@@ -174,6 +174,12 @@ impl BeliefCell {
         let until = self.state().term.as_ref().and_then(TermState::acts_until)?;
         let over = self.now().since(until);
         (!over.is_zero()).then_some(over)
+    }
+
+    /// The work of that term has been answered that its belief is over. A guard of an earlier term may ask later.
+    fn note_answer(&self, number: u64) {
+        let mut state = self.state();
+        state.answered = state.answered.max(Some(number));
     }
 
     fn read<T>(&self, number: u64, read: impl FnOnce(&TermState) -> T) -> Option<T> {
