@@ -76,7 +76,7 @@ async fn work_that_is_left_behind_keeps_the_probe_failing_after_the_run() {
     running.shut_down();
     assert_eq!(
         running.outcome().await,
-        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
+        RunOutcome::TermEnded(TermEnd::WorkStillRuns)
     );
     assert_eq!(cluster.record().holder, Identity::new("me"));
     eventually(|| handle.check_live().is_err()).await;
