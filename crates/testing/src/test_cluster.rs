@@ -116,7 +116,7 @@ impl TestCluster {
     /// When the name is not visible ASCII, or there is no Tokio runtime.
     #[must_use]
     pub fn cluster(&self, name: &str) -> Cluster {
-        surrounded(self.connect(name), self.record_of(name))
+        Cluster::from(surrounded(self.connect(name), self.record_of(name)))
     }
 
     /// A client of the API server for the program of that name, for `kube::Client::new(service, "default")` of any version

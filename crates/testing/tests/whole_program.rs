@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_candidate::{
-    Candidate, Cluster, Config, LeaderGate, Leadership, RunError, RunOutcome, StopReason, TermEnd,
+    Candidate, Cluster, Config, Error, LeaderGate, Leadership, Outcome, StopReason, TermEnd, kube5,
 };
 use elector_runtime::panic_text;
 use elector_testing::{TestCluster, TestProgram, WorkStop, eventually, pass};
@@ -49,7 +49,7 @@ enum Flaw {
     ControllerEnds,
 }
 
-type Ended = Result<RunOutcome<(), Infallible>, RunError>;
+type Ended = Result<Outcome<()>, Error>;
 
 fn kind() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"))
@@ -60,7 +60,7 @@ async fn reconcile(
     client: Arc<Client>,
     leadership: Leadership,
 ) -> kube::Result<Action> {
-    let (name, token) = (widget.name_any(), leadership.token().0.0);
+    let (name, token) = (widget.name_any(), leadership.token());
     let namespace = widget.namespace().unwrap_or_default();
     let maps = Api::<ConfigMap>::namespaced(Client::clone(&client), &namespace);
     let data = json!({"size": widget.spec.size.to_string(), "token": token.to_string()});
@@ -78,10 +78,10 @@ async fn reconcile(
 
 /// The program, but for the connections, which its `main` makes.
 async fn program(cluster: Cluster, client: Client, shutdown: impl Future, flaw: Flaw) -> Ended {
-    let config = Config::new("widgets", "1.0.0".parse().unwrap());
+    let config = Config::new("widgets", "1.0.0");
     let candidate = Candidate::new(config, cluster).unwrap();
     let handle = candidate.handle();
-    let guarded = handle.write_guard().client(&client);
+    let guarded = kube5::guarded(&client, &handle.leader_only());
     if flaw == Flaw::Writes {
         let maps = Api::<ConfigMap>::default_namespaced(client);
         tokio::spawn(async move {
@@ -99,9 +99,9 @@ async fn program(cluster: Cluster, client: Client, shutdown: impl Future, flaw: 
     let gate = LeaderGate::new();
     let widgets = Api::<Widget>::all_with(guarded.clone(), &kind());
     let controller = Controller::new_with(widgets, watcher::Config::default(), kind())
-        .reconcile_all_on(gate.term_starts())
+        .reconcile_all_on(gate.starts())
         .run(
-            gate.reconciler(reconcile),
+            gate.reconciler(reconcile, Action::await_change),
             |_, _, _| Action::requeue(Duration::from_secs(5)),
             Arc::new(guarded),
         )
@@ -118,7 +118,8 @@ async fn program(cluster: Cluster, client: Client, shutdown: impl Future, flaw: 
             () = controller => {}
         }
     });
-    candidate.run(gate.work(), shutdown).await
+    let work = move |leadership| gate.lead(leadership);
+    candidate.run(work, shutdown).await
 }
 
 fn start(world: &TestCluster, name: &str, flaw: Flaw) -> TestProgram<Ended> {
@@ -152,7 +153,7 @@ fn stored(world: &TestCluster) -> Option<(Value, Value)> {
 }
 
 fn token(program: &TestProgram<Ended>) -> u64 {
-    program.handle().status().token.unwrap().0.0
+    program.handle().status().token().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,7 +196,7 @@ async fn a_rolling_update_hands_the_lease_over_and_ends_in_good_order() {
     assert_eq!(report.work.unwrap().0, WorkStop::Returned);
     report.assert_nothing_late();
     let ended = first.ended().await.unwrap();
-    assert_eq!(ended, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    assert_eq!((ended.value, ended.term), (None, Some(TermEnd::Released)));
     second.leads().await;
     let next = token(&second);
     eventually(|| stored(&world) == written(next)).await;
@@ -243,7 +244,7 @@ async fn a_controller_that_ends_under_a_leader_ends_the_program() {
     let world = world();
     let program = start(&world, "widgets-0", Flaw::ControllerEnds);
     let error = program.ended().await.unwrap_err();
-    assert!(matches!(error, RunError::PartEnded { .. }), "{error:?}");
+    assert!(matches!(error, Error::PartEnded { .. }), "{error:?}");
     assert_eq!(world.lease("default", "widgets").holder(), None);
 }
 
