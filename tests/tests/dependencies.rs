@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The belongings of a feature: crates or, after a slash, features of one. No other set of features may bring them.
-const BELONGINGS: [(&str, &[&str]); 3] = [
-    ("clap", &["clap", "clap_derive"]),
+const BELONGINGS: [(&str, &[&str]); 4] = [
+    ("clap4", &["clap", "clap_derive"]),
     (
         "connect",
         &[
@@ -20,6 +20,7 @@ const BELONGINGS: [(&str, &[&str]); 3] = [
             "rustls",
         ],
     ),
+    ("events", &["kube-runtime"]),
     ("metrics", &["prometheus-client"]),
 ];
 
@@ -33,9 +34,6 @@ const NEVER: [&str; 5] = [
     "openssl-sys",
     "tracing-subscriber",
 ];
-
-/// The features of a candidate that bring kube-runtime.
-const ON_KUBE_RUNTIME: [&str; 2] = ["controller", "events"];
 
 /// The most crates that a candidate without features may add to a program with a client of kube, those of this workspace
 /// among them.
@@ -62,11 +60,12 @@ fn a_candidate_adds_few_crates_to_a_program_with_a_client_of_kube() {
 fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
     for features in [
         "",
-        "clap",
+        "clap4",
         "connect",
-        "controller",
         "events",
+        "kube5",
         "metrics",
+        "supervise",
         "test-util",
     ] {
         let brought = brought_by("elector-candidate", features);
@@ -81,11 +80,6 @@ fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
                 );
             }
         }
-        assert_eq!(
-            has(&brought, "kube-runtime"),
-            ON_KUBE_RUNTIME.contains(&features),
-            "kube-runtime with {features:?}"
-        );
     }
 }
 
@@ -93,7 +87,7 @@ fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
 fn no_feature_chooses_for_the_program() {
     let brought = brought_by(
         "elector-candidate",
-        "clap,connect,controller,events,metrics",
+        "clap4,connect,events,kube5,metrics,supervise,tokio-util-0-7",
     );
     for never in NEVER {
         assert!(!has(&brought, never), "{never}");

@@ -69,7 +69,7 @@ pub(crate) enum BenchTask {
 pub(crate) fn run(task: BenchTask) -> Result<()> {
     let programs = "run --quiet --release --package elector-bench --";
     let leadership =
-        "bench --package elector-candidate --features connect,controller --bench leadership --";
+        "bench --package elector-candidate --features connect,kube5 --bench leadership --";
     let hand_overs = "test --release --package elector-tests --all-features --test real -- --include-ignored --long \
                       hand_overs_of_two_hundred_leases";
     let noisy = "test --package elector-tests --test real -- --include-ignored --long --test-threads=1 \

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use elector_candidate::{Candidate, ClientArgs, Config, LeaderGate, Leadership};
+use elector_candidate::{Candidate, Config, LeaderGate, Leadership, kube5};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::controller::{Action, Controller};
@@ -20,20 +20,21 @@ async fn reconcile(
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shutdown = elector_candidate::shutdown_signal()?;
-    let config = Config::new("controller", env!("CARGO_PKG_VERSION").parse()?);
-    let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
-    let guard = candidate.handle().write_guard();
-    let client = guard.client(&Client::try_default().await?);
+    let config = Config::new("controller", env!("CARGO_PKG_VERSION"));
+    let candidate = Candidate::connect(config).await?;
+    let leader_only = candidate.handle().leader_only();
+    let client = kube5::guarded(&Client::try_default().await?, &leader_only);
     let gate = LeaderGate::new();
     let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), Default::default())
-        .reconcile_all_on(gate.term_starts())
+        .reconcile_all_on(gate.starts())
         .run(
-            gate.reconciler(reconcile),
+            gate.reconciler(reconcile, Action::await_change),
             |_, error, _| match *error {},
             Arc::new(client),
         );
     let controller = controller.for_each(|_| async {});
     let candidate = candidate.alongside("controller", |_| controller);
-    candidate.run(gate.work(), shutdown).await?.into_result()?;
+    let work = move |leadership| gate.lead(leadership);
+    candidate.run(work, shutdown).await?;
     Ok(())
 }

@@ -17,7 +17,7 @@ fn bridge(client: kube::Client) -> Cluster {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let cluster = bridge(kube::Client::try_default().await?);
-    let config = Config::new("kube4", env!("CARGO_PKG_VERSION").parse()?);
+    let config = Config::new("kube4", env!("CARGO_PKG_VERSION"));
     let work = |leadership: Leadership| async move {
         println!("leading, token {}", leadership.token());
         leadership.stopped().await;

@@ -7,7 +7,7 @@ use elector_candidate::{Candidate, Config, Leadership, shutdown_signal};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let client = kube::Client::try_default().await?;
-    let config = Config::new("kube5-openssl", env!("CARGO_PKG_VERSION").parse()?);
+    let config = Config::new("kube5-openssl", env!("CARGO_PKG_VERSION"));
     let work = |leadership: Leadership| async move {
         println!("leading, token {}", leadership.token());
         leadership.stopped().await;

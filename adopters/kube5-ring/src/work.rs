@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     async fn leader(cluster: &TestCluster) -> TestProgram<impl Sized> {
-        let config = Config::new("kube5-ring", "1.2.0".parse().unwrap());
+        let config = Config::new("kube5-ring", "1.2.0");
         let program = cluster.run(config, |leadership, lines| {
             count(leadership, move |line| lines.record(line))
         });

@@ -1,18 +1,16 @@
 //! Joins an election in ten lines: the program of the crate's front page.
 
-use elector_candidate::{Candidate, ClientArgs, Config, Leadership};
+use elector_candidate::{Candidate, Config, Error, Leadership, shutdown_signal};
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let shutdown = elector_candidate::shutdown_signal()?;
-    let config = Config::new("ten-lines", env!("CARGO_PKG_VERSION").parse()?);
-    let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
-    candidate.run(work, shutdown).await?.into_result()?;
+async fn main() -> Result<(), Error> {
+    let candidate = Candidate::connect(Config::new("ten-lines", env!("CARGO_PKG_VERSION"))).await?;
+    candidate.run(work, shutdown_signal()?).await?;
     Ok(())
 }
 
 async fn work(leadership: Leadership) -> std::io::Result<()> {
-    println!("leading, token {}", leadership.token());
+    println!("leading under token {}", leadership.token());
     leadership.stopped().await;
     Ok(())
 }

@@ -1,11 +1,16 @@
-//! A controller of ConfigMaps under leadership: `cargo run -p elector-candidate --features controller --example controller`.
+//! A controller of ConfigMaps under leadership:
+//! `cargo run -p elector-candidate --features connect,kube5 --example controller`.
 //!
-//! It labels each ConfigMap that asks for it by the label `example.elector.dev/observe` with the token of its term.
+//! It labels each ConfigMap that has the label `observe` with the token of its term. The run owns the controller;
+//! renewals share neither its executor nor its client.
 
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_candidate::{Candidate, ClientArgs, Config, LeaderGate, Leadership, shutdown_signal};
+use elector_candidate::{
+    Candidate, Cluster, Config, Error, LeaderGate, Leadership, kube5, shutdown_signal,
+};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
@@ -14,41 +19,44 @@ use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
-const OBSERVED: &str = "example.elector.dev/observe";
-
 async fn reconcile(
-    object: Arc<ConfigMap>,
+    map: Arc<ConfigMap>,
     client: Arc<Client>,
     leadership: Leadership,
 ) -> kube::Result<Action> {
-    let namespace = object.namespace().unwrap_or_default();
+    let namespace = map.namespace().unwrap_or_default();
     let api = Api::<ConfigMap>::namespaced(Client::clone(&client), &namespace);
     let token = leadership.token().to_string();
-    let patch = Patch::Merge(json!({"metadata": {"labels": {"example.elector.dev/token": token}}}));
-    api.patch(&object.name_any(), &PatchParams::default(), &patch)
-        .await?;
-    Ok(Action::await_change())
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"token": token}}}));
+    let params = PatchParams::default();
+    api.patch(&map.name_any(), &params, &patch).await?;
+    Ok(Action::requeue(Duration::from_secs(300)))
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let shutdown = shutdown_signal()?;
-    let config = Config::new("example", env!("CARGO_PKG_VERSION").parse()?);
-    // Renewals have a thread and a client of their own; the controller has the usual one, which retries.
-    let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
-    let guard = candidate.handle().write_guard();
-    let client = guard.client(&Client::try_default().await?);
+async fn program(cluster: Cluster, client: Client, shutdown: impl Future) -> Result<(), Error> {
+    let candidate = Candidate::new(Config::new("maps", env!("CARGO_PKG_VERSION")), cluster)?;
     let gate = LeaderGate::new();
-    let objects = Api::<ConfigMap>::all(client.clone());
-    let controller = Controller::new(objects, watcher::Config::default().labels(OBSERVED))
-        .reconcile_all_on(gate.term_starts())
+    let client = kube5::guarded(&client, &candidate.handle().leader_only());
+    let maps = Api::<ConfigMap>::all(client.clone());
+    let controller = Controller::new(maps, watcher::Config::default().labels("observe"))
+        .reconcile_all_on(gate.starts())
         .run(
-            gate.reconciler(reconcile),
+            gate.reconciler(reconcile, Action::await_change),
             |_, _, _| Action::requeue(Duration::from_secs(5)),
             Arc::new(client),
         )
-        .for_each(|result| async move { println!("{result:?}") });
-    let candidate = candidate.alongside("controller", |_| controller);
-    println!("{:?}", candidate.run(gate.work(), shutdown).await?);
+        .for_each(|result| async move { tracing::debug!(?result) });
+    let candidate = candidate
+        .alongside("controller", |_| controller)
+        .with_health(|| async { fs::metadata("/tmp").map(drop) });
+    candidate
+        .run(move |leadership| gate.lead(leadership), shutdown)
+        .await?;
     Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (cluster, client) = (Cluster::connect().await?, Client::try_default().await?);
+    Ok(program(cluster, client, shutdown_signal()?).await?)
 }

@@ -1,5 +1,5 @@
 //! A webhook that every replica answers, leader or not, from the start on, whether or not the API server can be reached:
-//! `cargo run -p elector-candidate --example webhook -- 127.0.0.1:8080`.
+//! `cargo run -p elector-candidate --features connect --example webhook -- 127.0.0.1:8080`.
 //!
 //! | path | |
 //! |---|---|
@@ -17,9 +17,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use elector_candidate::{Candidate, CandidateHandle, Config, Leadership, RunOutcome, WorkOverdue};
-use elector_protocol::Identity;
-use elector_runtime::{ClientArgs, connect, shutdown_signal};
+use elector_candidate::{
+    Candidate, CandidateHandle, Config, Error, Identity, Leadership, Outcome, Unhealthy,
+    shutdown_signal,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -38,14 +39,14 @@ async fn validate(review: String) -> Result<String, StatusCode> {
 async fn livez(
     State(handle): State<CandidateHandle>,
 ) -> Result<&'static str, (StatusCode, String)> {
-    let overdue = |overdue: WorkOverdue| (StatusCode::INTERNAL_SERVER_ERROR, overdue.to_string());
-    handle.check_work().map(|()| "ok").map_err(overdue)
+    let overdue = |overdue: Unhealthy| (StatusCode::INTERNAL_SERVER_ERROR, overdue.to_string());
+    handle.check_live().map(|()| "ok").map_err(overdue)
 }
 
 async fn leader(State(handle): State<CandidateHandle>) -> String {
     let status = handle.status();
-    let holder = status.holder.as_ref().map(Identity::as_str);
-    json!({"holder": holder, "here": status.is_leader(), "stale": status.stale}).to_string()
+    let holder = status.holder().map(Identity::as_str);
+    json!({"holder": holder, "here": status.is_leader(), "stale": status.is_stale()}).to_string()
 }
 
 async fn work(leadership: Leadership) -> Result<(), Infallible> {
@@ -59,7 +60,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     candidate: Candidate,
     shutdown: impl Future,
-) -> anyhow::Result<RunOutcome<(), Infallible>> {
+) -> Result<Outcome<()>, Error> {
     let routes = Router::new()
         .route("/validate", post(validate))
         .route("/livez", get(livez))
@@ -70,7 +71,7 @@ pub(crate) async fn serve(
     let candidate = candidate.alongside("webhook", |stop| {
         axum::serve(listener, routes).with_graceful_shutdown(stop)
     });
-    Ok(candidate.run(work, shutdown).await?)
+    candidate.run(work, shutdown).await
 }
 
 #[tokio::main]
@@ -81,9 +82,7 @@ async fn main() -> anyhow::Result<()> {
         .context("name an address to listen on")?;
     let listener = TcpListener::bind(&address).await?;
     println!("listening on {}", listener.local_addr()?);
-    let cluster = connect(&ClientArgs::default()).await?;
-    let config = Config::new("example", env!("CARGO_PKG_VERSION").parse()?);
-    let candidate = Candidate::new(config, cluster)?;
+    let candidate = Candidate::connect(Config::new("example", env!("CARGO_PKG_VERSION"))).await?;
     println!("{:?}", serve(listener, candidate, shutdown).await?);
     Ok(())
 }

@@ -14,9 +14,9 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-use crate::boxed_work::BoxedOutcome;
+use crate::error::Error;
+use crate::finish::{Finish, RunEnd};
 use crate::health_monitor::one_line;
-use crate::outcome::{RunError, RunOutcome};
 use crate::resolved_config::ResolvedConfig;
 
 /// The future that tells a part to stop, once the lease is given up.
@@ -119,23 +119,18 @@ impl RunningParts {
 
     /// The report of a run that ended so, once its parts have stopped: an error of the work comes before the end of a
     /// part, and that before how the term ended. Work that returned by itself had ended the run already.
-    pub(crate) async fn report(
-        mut self,
-        ended: Result<BoxedOutcome, RunError>,
-    ) -> Result<BoxedOutcome, RunError> {
+    pub(crate) async fn report(mut self, ended: Result<RunEnd, Error>) -> Result<RunEnd, Error> {
         self.stop().await;
-        let outcome = ended?;
-        let Some(PartEnd { part, how }) = self.end else {
-            return Ok(outcome);
-        };
-        let term = match outcome {
-            RunOutcome::ShutDown(term) => term,
-            RunOutcome::TermEnded(term) | RunOutcome::Unwell { term, .. } => Some(term),
-            RunOutcome::WorkEnded { .. }
-            | RunOutcome::WorkFailed { .. }
-            | RunOutcome::WorkPanicked { .. } => return Ok(outcome),
-        };
-        Err(RunError::PartEnded { part, how, term })
+        let end = ended?;
+        match (self.end, &end.reason) {
+            (None, _)
+            | (_, Finish::WorkEnded | Finish::WorkFailed(_) | Finish::WorkPanicked(_)) => Ok(end),
+            (Some(PartEnd { part, how }), _) => Err(Error::PartEnded {
+                part,
+                how,
+                term: end.term,
+            }),
+        }
     }
 
     /// Tells the parts to stop, and waits for as long as they may take. A part that listens to nobody is dropped at once.

@@ -1,19 +1,19 @@
 //! The configuration of a candidate as flags and environment variables.
 
-mod error;
 mod mode;
 
 use std::env;
+use std::fmt;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use elector_api::parse_duration;
-use elector_protocol::{CandidateTiming, Identity, StrategyName, Version};
+use elector_protocol::{StrategyName, Version};
 
-pub use self::error::ArgsError;
 use self::mode::ModeArgs;
-use crate::config::{AfterFailure, AfterTerm, Config};
-use crate::owner_pod::OwnerPod;
+use crate::config::{Config, ConfigError, Setting};
+use crate::owner::Owner;
+use crate::timing::Timing;
 
 /// The flags of a candidate, to flatten into a program's own. `elector candidate` has the very same ones.
 ///
@@ -31,57 +31,57 @@ use crate::owner_pod::OwnerPod;
 /// }
 ///
 /// let cli = Cli::parse_from(["program", "--lease", "web", "--grace-period", "3s"]);
-/// let config = cli.candidate.config(Some(env!("CARGO_PKG_VERSION").parse()?))?;
-/// assert_eq!(config.grace.as_secs(), 3);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// let config = cli.candidate.config(env!("CARGO_PKG_VERSION"))?;
+/// # let _ = config;
+/// # Ok::<(), elector_candidate::ConfigError>(())
 /// ```
 #[derive(Args, Clone, Debug)]
 pub struct CandidateArgs {
     /// Namespace of the lease [default: that of the kubeconfig's context or of the service account]
     #[arg(short = 'n', long, value_name = "NAMESPACE", env = "ELECTOR_NAMESPACE")]
-    pub namespace: Option<String>,
+    namespace: Option<String>,
 
     /// Name of the lease
     #[arg(long, value_name = "NAME", env = "ELECTOR_LEASE_NAME")]
-    pub lease: String,
+    lease: String,
 
     /// Identity: the name of the LeaseCandidate and the holder of the lease, to be used by no other process
     /// [default: the environment variable POD_NAME, else the host name, and a random part]
     #[arg(long, value_name = "ID", env = "ELECTOR_NAME")]
-    pub name: Option<String>,
+    name: Option<String>,
 
     /// Version of the binary, MAJOR.MINOR.PATCH; electors choose by it [default: that of the program, where it tells one]
     #[arg(long, value_name = "VERSION", env = "ELECTOR_BINARY_VERSION")]
-    pub binary_version: Option<Version>,
+    binary_version: Option<Version>,
 
     /// Version that it behaves as, no higher than the binary's [default: the binary version]
     #[arg(long, value_name = "VERSION", env = "ELECTOR_EMULATION_VERSION")]
-    pub emulation_version: Option<Version>,
+    emulation_version: Option<Version>,
 
     /// Strategy that the lease is to be elected under: OldestEmulationVersion, elector.dev/newest-version,
     /// elector.dev/priority, elector.dev/sticky, or a name domain/name of another elector's, without which there is no
     /// leader then [default: OldestEmulationVersion]
     #[arg(long, value_name = "STRATEGY", env = "ELECTOR_STRATEGY")]
-    pub strategy: Option<StrategyName>,
+    strategy: Option<StrategyName>,
 
     /// Time for which others wait for a renewal before they take over; whole seconds, from 2s to 1h
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration, env = "ELECTOR_LEASE_DURATION")]
-    pub lease_duration: Duration,
+    lease_duration: Duration,
 
     /// Time for which it believes that it leads after its newest successful renewal; at most 4/5 of the lease duration
     /// and one second below it. Renewals are due every third of this
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration, env = "ELECTOR_RENEW_DEADLINE")]
-    pub renew_deadline: Duration,
+    renew_deadline: Duration,
 
     /// The longest pause between failed renewals; from 250ms to a third of the renew deadline [default: 2s, or that
     /// third where it is less]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "ELECTOR_RETRY_PERIOD")]
-    pub retry_period: Option<Duration>,
+    retry_period: Option<Duration>,
 
     /// Time that the work has to stop. After a loss no longer than until three quarters of the time from renew deadline
     /// to lease duration are over, in which no other candidate leads
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration, env = "ELECTOR_GRACE_PERIOD")]
-    pub grace_period: Duration,
+    grace_period: Duration,
 
     /// Action after a term that ended by a loss or a hand-over
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = TypedAfterTerm::CampaignAgain, env = "ELECTOR_AFTER_TERM")]
@@ -94,24 +94,24 @@ pub struct CandidateArgs {
     /// UID of the Pod that the environment variable POD_NAME names, in the namespace of the lease and not a static one: the
     /// LeaseCandidate belongs to it, so that Kubernetes deletes the one with the other [default: none]
     #[arg(long, value_name = "UID", env = "ELECTOR_POD_UID")]
-    pub pod_uid: Option<String>,
+    pod_uid: Option<String>,
 
     /// Candidates of client-go that take the lease by themselves compete for it too, as --mode plain expects in any
     /// case: less time is left to stop after a loss
     #[arg(long, env = "ELECTOR_CLIENT_GO_PEERS")]
-    pub client_go_peers: bool,
+    client_go_peers: bool,
 
     /// Tell of its terms in Events on the Lease, for which its account needs the verb create of events.events.k8s.io
     #[cfg(feature = "events")]
     #[arg(long, env = "ELECTOR_RECORD_EVENTS")]
-    pub record_events: bool,
+    record_events: bool,
 
     // Its heading would stand over the flags that follow without one.
     #[command(flatten)]
     mode: ModeArgs,
 }
 
-/// [`AfterTerm`] as it is typed.
+/// The action after a term, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TypedAfterTerm {
     /// The process stays a candidate and may lead again
@@ -120,7 +120,7 @@ enum TypedAfterTerm {
     Return,
 }
 
-/// [`AfterFailure`] as it is typed.
+/// The action after a failure, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TypedAfterFailure {
     /// The process ends, with an exit code other than 0
@@ -132,60 +132,72 @@ enum TypedAfterFailure {
 // === impl CandidateArgs ===
 
 impl CandidateArgs {
-    /// The configuration with what was typed. `own_version` is that of the program, for where no flag names another.
+    /// The configuration with what was typed. `version` is that of the program, for where no flag names another; an empty
+    /// text stands for none.
     ///
     /// # Errors
     ///
     /// When a flag has no effect in this mode, or a value breaks a rule that can be checked without a cluster; the text
-    /// names flag or value, and the rule.
-    pub fn config(&self, own_version: Option<Version>) -> Result<Config, ArgsError> {
-        self.mode.check(&[
-            ("--binary-version", self.binary_version.is_some()),
-            ("--emulation-version", self.emulation_version.is_some()),
-            ("--strategy", self.strategy.is_some()),
-            ("--pod-uid", self.pod_uid.is_some()),
-        ])?;
-        let mut config = Config::plain(self.lease.as_str());
-        config.namespace.clone_from(&self.namespace);
-        if let Some(name) = &self.name {
-            config.identity = Some(Identity::new(name.as_str()).ok_or(ArgsError::EmptyName)?);
-        }
-        config.binary_version = self.binary_version.clone().or(own_version);
-        config.emulation_version.clone_from(&self.emulation_version);
-        if let Some(strategy) = &self.strategy {
-            config.strategy.clone_from(strategy);
-        }
-        config.timing = CandidateTiming::of(self.lease_duration, self.renew_deadline);
-        if let Some(retry_period) = self.retry_period {
-            config.timing.retry_period = retry_period;
-        }
-        config.grace = self.grace_period;
-        config.client_go_peers = self.client_go_peers;
-        config.owner = self.owner(env::var("POD_NAME").ok())?;
-        #[cfg(feature = "events")]
-        {
-            config.record_events = self.record_events;
-        }
-        config.after_term = match self.after_term {
-            TypedAfterTerm::CampaignAgain => AfterTerm::CampaignAgain,
-            TypedAfterTerm::Return => AfterTerm::Return,
-        };
-        config.after_failure = match self.after_failure {
-            TypedAfterFailure::End => AfterFailure::End,
-            TypedAfterFailure::Retry => AfterFailure::Retry,
-        };
-        self.mode.apply(&mut config);
+    /// names the flag and the rule.
+    pub fn config(&self, version: impl fmt::Display) -> Result<Config, ConfigError> {
+        let config = self.unchecked(&version);
+        let config = config.map_err(|error| error.named_by_flag(true))?;
         config.validate()?;
         Ok(config)
     }
 
-    fn owner(&self, pod_name: Option<String>) -> Result<Option<OwnerPod>, ArgsError> {
+    /// The time that the work has to stop, as it was typed.
+    pub const fn grace_period(&self) -> Duration {
+        self.grace_period
+    }
+
+    fn unchecked(&self, version: &dyn fmt::Display) -> Result<Config, ConfigError> {
+        self.mode.check(&[
+            (Setting::VERSION, self.binary_version.is_some()),
+            (Setting::EMULATION_VERSION, self.emulation_version.is_some()),
+            (Setting::STRATEGY, self.strategy.is_some()),
+            (Setting::CANDIDATE_OWNER, self.pod_uid.is_some()),
+        ])?;
+        let mut timing = Timing::new(self.lease_duration, self.renew_deadline);
+        if let Some(retry_period) = self.retry_period {
+            timing = timing.retry_period(retry_period);
+        }
+        let own_version = || Some(version.to_string()).filter(|version| !version.is_empty());
+        let given_version = self.binary_version.as_ref().map(Version::to_string);
+        let config = Config {
+            namespace: self.namespace.clone(),
+            identity: self.name.clone(),
+            version: given_version.or_else(own_version),
+            emulation_version: self.emulation_version.as_ref().map(Version::to_string),
+            candidate_owner: self.owner(env::var("POD_NAME").ok())?,
+            by_flags: true,
+            ..Config::plain(self.lease.as_str())
+        };
+        let config = match &self.strategy {
+            Some(strategy) => config.strategy(strategy.to_string()),
+            None => config,
+        };
+        let config = config
+            .timing(timing)
+            .grace(self.grace_period)
+            .client_go_peers(self.client_go_peers)
+            .one_term(self.after_term == TypedAfterTerm::Return)
+            .retry_work(self.after_failure == TypedAfterFailure::Retry);
+        #[cfg(feature = "events")]
+        let config = config.record_events(self.record_events);
+        Ok(self.mode.apply(config))
+    }
+
+    fn owner(&self, pod_name: Option<String>) -> Result<Option<Owner>, ConfigError> {
         let Some(uid) = self.pod_uid.as_deref() else {
             return Ok(None);
         };
         match pod_name.filter(|name| !name.is_empty()) {
-            Some(name) => Ok(Some(OwnerPod::new(name, uid))),
-            None => Err(ArgsError::NamelessPod),
+            Some(name) => Ok(Some(Owner::pod(name, uid))),
+            None => Err(ConfigError::new(
+                Setting::CANDIDATE_OWNER,
+                "needs the name of the Pod in the environment variable POD_NAME",
+            )),
         }
     }
 }

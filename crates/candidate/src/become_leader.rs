@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::candidate::Candidate;
+use crate::error::Error;
 use crate::leadership::Leadership;
-use crate::outcome::{RunError, RunOutcome};
+use crate::outcome::Outcome;
 use crate::term_tasks::TaskEntry;
 
 /// A term that the caller holds, from [`Candidate::become_leader`]. It is a [`Leadership`], which it gives by reference.
@@ -23,7 +24,7 @@ use crate::term_tasks::TaskEntry;
 /// |---|---|
 /// | released ([`Self::release`]) | waits until the lease is released, or handed to the successor, and says how the term ended |
 /// | dropped | the same happens beside the program, in two request timeouts at most. Where the runtime ends first, the lease expires |
-/// | kept although the term is over | the lease is left to expire, and the [`CandidateHandle`](crate::CandidateHandle) says that the work [is overdue](crate::CandidateHandle::check_work) |
+/// | kept although the term is over | the lease is left to expire, and the [`CandidateHandle`](crate::CandidateHandle) says that the work [is overdue](crate::CandidateHandle::check_live) |
 ///
 /// **A candidate cannot stop what holds the guard.** A future that is given to [`Candidate::run`] is dropped when its time
 /// to stop is over; the code behind a guard goes on beside the next leader unless it asks. So it has to ask before each
@@ -31,10 +32,10 @@ use crate::term_tasks::TaskEntry;
 /// stop within [`Leadership::time_to_stop`]. What it starts by [`Leadership::spawn`] is stopped for it.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped gives the lease away"]
-pub struct LeaderGuard {
+pub struct HeldLease {
     leadership: Leadership,
     hold: TermHold,
-    run: JoinHandle<Result<RunOutcome<(), Infallible>, RunError>>,
+    run: JoinHandle<Result<Outcome<()>, Error>>,
 }
 
 /// The release that the work of the term awaits, and the entry that keeps the lease even when that work is dropped.
@@ -52,28 +53,27 @@ impl Candidate {
     ///
     #[cfg_attr(feature = "connect", doc = "```no_run")]
     #[cfg_attr(not(feature = "connect"), doc = "```ignore")]
-    /// use elector_candidate::{Candidate, ClientArgs, Config};
+    /// use elector_candidate::{Candidate, Config, Error};
     ///
     /// # fn next_job() -> Option<u32> { None }
     /// # fn do_job(job: u32) {}
     /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let config = Config::new("jobs", env!("CARGO_PKG_VERSION").parse()?);
-    /// let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
-    /// let leader = candidate.become_leader().await?;
+    /// # async fn main() -> Result<(), Error> {
+    /// let candidate = Candidate::connect(Config::new("jobs", env!("CARGO_PKG_VERSION"))).await?;
+    /// let lease = candidate.become_leader().await?;
     /// while let Some(job) = next_job() {
-    ///     if leader.stop_token().is_stopped() {
+    ///     if lease.stop_reason().is_some() {
     ///         break;
     ///     }
     ///     do_job(job);
     /// }
-    /// leader.release().await?;
+    /// lease.release().await?;
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// It is for one term: [`Config::after_term`](crate::Config::after_term) and
-    /// [`Config::after_failure`](crate::Config::after_failure) do not matter. To lead again takes another candidate.
+    /// It is for one term: [`Config::one_term`](crate::Config::one_term) and
+    /// [`Config::retry_work`](crate::Config::retry_work) do not matter. To lead again takes another candidate.
     ///
     /// It can be waited for beside a shutdown. When this future is dropped before it is done, the run is dropped: what it
     /// has written is left to expire.
@@ -85,7 +85,7 @@ impl Candidate {
     /// # Panics
     ///
     /// When it is awaited outside of a Tokio runtime.
-    pub async fn become_leader(self) -> Result<LeaderGuard, RunError> {
+    pub async fn become_leader(self) -> Result<HeldLease, Error> {
         let (give, mut given) = oneshot::channel();
         let mut give = Some(give);
         let work = move |leadership: Leadership| {
@@ -121,7 +121,7 @@ impl Candidate {
             let outcome = run.as_mut().take_output();
             outcome.expect("what is done has an output, which is taken once")
         });
-        Ok(LeaderGuard {
+        Ok(HeldLease {
             leadership,
             hold,
             run,
@@ -129,19 +129,17 @@ impl Candidate {
     }
 }
 
-// === impl LeaderGuard ===
+// === impl HeldLease ===
 
-impl LeaderGuard {
+impl HeldLease {
     /// Gives the term up: withdraws the candidate, and releases the lease, or hands it to the successor. Waits for the
     /// server no longer than two request timeouts. To be called when the work has stopped.
     ///
-    /// A term that was held until now is [`RunOutcome::WorkEnded`], one that was lost or given up before
-    /// [`RunOutcome::TermEnded`], or [`RunOutcome::Unwell`] where that was by a health probe.
-    ///
     /// # Errors
     ///
-    /// When the run could not go on ([`Candidate::run`]).
-    pub async fn release(self) -> Result<RunOutcome<(), Infallible>, RunError> {
+    /// When the term had ended before, by a loss or a hand-over ([`Error::TermEnded`]) or by a health probe
+    /// ([`Error::Unwell`]), and when the run could not go on ([`Candidate::run`]).
+    pub async fn release(self) -> Result<Outcome<()>, Error> {
         drop(self.hold);
         match self.run.await {
             Ok(outcome) => outcome,
@@ -150,7 +148,7 @@ impl LeaderGuard {
     }
 }
 
-impl Deref for LeaderGuard {
+impl Deref for HeldLease {
     type Target = Leadership;
 
     fn deref(&self) -> &Leadership {

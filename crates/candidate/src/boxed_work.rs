@@ -7,22 +7,22 @@
 //! ```
 
 use std::any::Any;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::{Notify, oneshot};
+use tower::BoxError;
 
+use crate::error::{Error, with_causes};
+use crate::finish::RunEnd;
 use crate::leadership::Leadership;
-use crate::outcome::RunOutcome;
+use crate::outcome::Outcome;
 
 /// The work of one term. What it returned lies in the [`WorkResult`] of its run: the run learns whether the work failed,
 /// and the text of its error.
 pub(crate) type BoxedWork = BoxFuture<'static, Result<(), String>>;
-/// The outcome of a run, as long as the types of its work are hidden.
-pub(crate) type BoxedOutcome = RunOutcome<(), String>;
 /// The function that a session calls when a term begins.
 pub(crate) type MakeWork<'a> = dyn FnMut(Leadership) -> BoxedWork + Send + 'a;
 
@@ -47,7 +47,7 @@ pub(crate) struct WorkOrder {
 type MadeWork = Result<BoxedWork, Box<dyn Any + Send>>;
 
 /// The place where the work of a run leaves what it returned. The outcome of a run is never about any but the last.
-pub(crate) struct WorkResult<T, E>(Arc<Mutex<Option<Result<T, E>>>>);
+pub(crate) struct WorkResult<T>(Arc<Mutex<Option<Result<T, BoxError>>>>);
 
 // === impl WorkOrders ===
 
@@ -99,50 +99,32 @@ impl WorkOrder {
 
 // === impl WorkResult ===
 
-impl<T, E> Default for WorkResult<T, E> {
+impl<T> Default for WorkResult<T> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<T: Send + 'static, E: fmt::Display + Send + 'static> WorkResult<T, E> {
+impl<T: Send + 'static> WorkResult<T> {
     /// The work without its types.
-    pub(crate) fn boxed(
+    pub(crate) fn boxed<E: Into<BoxError>>(
         &self,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> BoxedWork {
         let place = Arc::clone(&self.0);
         let leave = move |result: Result<T, E>| {
-            // With its sources, where the error knows how to.
-            let told = result
-                .as_ref()
-                .map(drop)
-                .map_err(|error| format!("{error:#}"));
+            let result = result.map_err(Into::into);
+            let reported = result.as_ref().map(drop);
+            let reported = reported.map_err(|error| with_causes(&**error));
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-            told
+            reported
         };
         work.map(leave).boxed()
     }
 
-    /// The outcome with what the work returned.
-    pub(crate) fn typed(&self, outcome: BoxedOutcome) -> RunOutcome<T, E> {
-        let result = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match (outcome, result) {
-            (RunOutcome::WorkEnded { term, .. }, Some(Ok(value))) => {
-                RunOutcome::WorkEnded { value, term }
-            }
-            (RunOutcome::WorkFailed { term, .. }, Some(Err(error))) => {
-                RunOutcome::WorkFailed { error, term }
-            }
-            (RunOutcome::WorkEnded { .. } | RunOutcome::WorkFailed { .. }, _) => {
-                unreachable!("the work has left what it returned before it ended")
-            }
-            (RunOutcome::ShutDown(term), _) => RunOutcome::ShutDown(term),
-            (RunOutcome::WorkPanicked { message, term }, _) => {
-                RunOutcome::WorkPanicked { message, term }
-            }
-            (RunOutcome::Unwell { error, term }, _) => RunOutcome::Unwell { error, term },
-            (RunOutcome::TermEnded(term), _) => RunOutcome::TermEnded(term),
-        }
+    /// The result of a run that ended so, with what the work returned.
+    pub(crate) fn of(&self, end: RunEnd) -> Result<Outcome<T>, Error> {
+        let returned = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        end.into_result(returned)
     }
 }

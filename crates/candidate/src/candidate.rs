@@ -5,30 +5,27 @@ use std::fmt;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use elector_protocol::{Identity, LeaseKey};
-#[cfg(feature = "connect")]
-use elector_runtime::{ClientArgs, ConnectError, connect};
-use elector_runtime::{Clock, Cluster, SystemClock, random_seed};
+use elector_protocol::LeaseKey;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tower::BoxError;
 
 use crate::alongside::{RunPart, RunningParts};
-use crate::boxed_work::{BoxedOutcome, WorkOrders, WorkResult};
+use crate::boxed_work::{WorkOrders, WorkResult};
 use crate::candidate_context::CandidateContext;
-#[cfg(feature = "connect")]
-use crate::config::Mode;
-use crate::config::{AfterFailure, AfterTerm, Config, ConfigError};
+use crate::cluster::Cluster;
+use crate::config::{Config, ConfigError, Mode};
+use crate::error::Error;
 use crate::event::{CandidateObserver, Event};
+use crate::finish::RunEnd;
 use crate::handle::CandidateHandle;
 use crate::health_monitor::HealthProbe;
 use crate::leadership::Leadership;
 #[cfg(feature = "metrics")]
-use crate::metrics::CandidateMetrics;
-use crate::outcome::{RunError, RunOutcome};
-#[cfg(feature = "connect")]
-use crate::renewal_thread::RenewalThread;
+use crate::metrics::Metrics;
+use crate::outcome::Outcome;
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::run_loop::RunLoop;
@@ -40,35 +37,14 @@ use crate::test_surroundings::{CandidateWitness, TestSurroundings, surroundings}
 pub struct Candidate {
     config: ResolvedConfig,
     cluster: Cluster,
-    clock: Arc<dyn Clock>,
-    seed: u64,
     observer: CandidateObserver,
     #[cfg(feature = "metrics")]
-    metrics: Option<CandidateMetrics>,
+    metrics: Option<Metrics>,
     status: StatusPublisher,
     health: Option<HealthProbe>,
     parts: Vec<RunPart>,
     #[cfg(feature = "test-util")]
     witness: Option<Arc<dyn CandidateWitness>>,
-    /// Where requests and renewals run, if not on the caller's executor.
-    #[cfg(feature = "connect")]
-    thread: Option<RenewalThread>,
-}
-
-/// Why a candidate of its own client cannot be started.
-#[cfg(feature = "connect")]
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The configuration breaks a rule.
-    #[error("configure the candidate: {0}")]
-    Config(#[from] ConfigError),
-    /// No connection could be set up.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// There is no room for a thread.
-    #[error("start a thread for renewals: {0}")]
-    Thread(#[from] std::io::Error),
 }
 
 // === impl Candidate ===
@@ -81,62 +57,51 @@ impl Candidate {
     /// When the configuration breaks a rule; the text names it.
     pub fn new(config: Config, cluster: Cluster) -> Result<Self, ConfigError> {
         #[cfg(feature = "test-util")]
-        if let Some(surroundings) = surroundings(&cluster) {
-            return Self::surrounded(config, cluster, &*surroundings);
-        }
-        Self::with(config, cluster, Arc::new(SystemClock::start()))
-    }
-
-    fn with(config: Config, cluster: Cluster, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
-        let config = ResolvedConfig::new(config, cluster.namespace())?;
-        Ok(Self {
-            status: StatusPublisher::new(&config, Arc::clone(&clock)),
+        let surroundings = surroundings(cluster.api_server());
+        #[cfg(feature = "test-util")]
+        let config = match &surroundings {
+            Some(by) if config.identity.is_none() => config.identity(by.identity().as_str()),
+            _ => config,
+        };
+        let timeout = cluster.request_timeout();
+        let config = ResolvedConfig::new(config, cluster.namespace(), timeout)?;
+        let candidate = Self {
+            status: StatusPublisher::new(&config, cluster.clock()),
             config,
             cluster,
-            clock,
-            seed: random_seed(),
-            observer: Arc::new(|_| {}),
-            #[cfg(feature = "test-util")]
-            witness: None,
+            observer: Arc::new(|_, _| {}),
             #[cfg(feature = "metrics")]
             metrics: None,
             health: None,
             parts: Vec::new(),
-            #[cfg(feature = "connect")]
-            thread: None,
-        })
+            #[cfg(feature = "test-util")]
+            witness: None,
+        };
+        #[cfg(feature = "test-util")]
+        if let Some(by) = surroundings {
+            return Ok(candidate.witnessed(&*by));
+        }
+        Ok(candidate)
     }
 
     /// A candidate in a test that runs a whole program.
     #[cfg(feature = "test-util")]
-    fn surrounded(
-        mut config: Config,
-        cluster: Cluster,
-        by: &dyn TestSurroundings,
-    ) -> Result<Self, ConfigError> {
-        let identity = config.identity.take();
-        config.identity = identity.or_else(|| Some(by.identity()));
-        let mut candidate = Self::with(config, cluster, by.clock())?.with_seed(by.seed());
-        let lease_duration = candidate.config().timing.lease_duration;
-        let witness = by.join(candidate.handle(), candidate.config(), lease_duration);
+    fn witnessed(mut self, by: &dyn TestSurroundings) -> Self {
+        let witness = by.join(self.handle(), &self.config.given);
         let observer = Arc::clone(&witness);
-        candidate.observer = Arc::new(move |event| observer.note(event));
-        candidate.witness = Some(witness);
-        Ok(candidate)
+        self.observer = Arc::new(move |_, event| observer.note(event));
+        self.witness = Some(witness);
+        self
     }
 
-    /// A candidate with a client of its own, whose requests and renewals run on a thread of their own: work that blocks
-    /// its executor keeps the lease, for as long as it blocks. Such work cannot be stopped; it has to ask
-    /// [`Leadership::is_leader`], and after a loss it goes on until it next awaits something.
-    ///
-    /// With a client that the caller has made, as [`Self::new`] takes it, requests and renewals run on the executor of the
-    /// caller, and work that blocks all threads of that for longer than the renew deadline loses the lease.
+    /// A candidate with a client of its own, found as kubectl finds it ([`Cluster::connect`]), whose requests and renewals
+    /// run on a thread of their own: work that blocks its executor keeps the lease, for as long as it blocks. Such work
+    /// cannot be stopped; it has to ask [`Leadership::is_leader`], and after a loss it goes on until it next awaits
+    /// something.
     ///
     /// The thread costs some memory, and a detour between winning the lease and the beginning of the work: the table in
-    /// `docs/leadership.md` of the repository has both.
-    ///
-    /// The work runs on the executor of the caller of [`Self::run`] in either case, and the shutdown is waited for there. A
-    /// clock that is set ([`Self::with_clock`]) must not depend on a runtime.
+    /// `docs/leadership.md` of the repository has both. The work runs on the executor of the caller of [`Self::run`] in
+    /// any case, and the shutdown is waited for there.
     ///
     /// # Errors
     ///
@@ -144,47 +109,23 @@ impl Candidate {
     /// no room for a thread. A server that is away is no error. [`Mode::Disabled`](crate::Mode::Disabled) needs no
     /// cluster.
     #[cfg(feature = "connect")]
-    pub async fn connect(config: Config, args: &ClientArgs) -> Result<Self, StartError> {
-        let thread = RenewalThread::start()?;
-        let args = args.clone();
-        // The tasks of the client belong to the runtime in which it is made.
-        let needs_cluster = config.mode != Mode::Disabled;
-        let connecting = async move {
-            match connect(&args).await {
-                Err(_) if !needs_cluster => Ok(Cluster::absent()),
-                connected => connected,
-            }
+    pub async fn connect(config: Config) -> Result<Self, Error> {
+        config.validate()?;
+        let cluster = match Cluster::connect().await {
+            Err(_) if !config.needs_cluster() => Cluster::none(),
+            connected => connected?,
         };
-        let cluster = thread.run(connecting).await?;
-        let mut candidate = Self::new(config, cluster)?;
-        candidate.thread = Some(thread);
-        Ok(candidate)
+        Ok(Self::new(config, cluster)?)
     }
 
-    /// The same candidate by another clock, for tests and simulations. A [`handle`](Self::handle) that was obtained before
-    /// is one without a candidate from then on.
+    /// The same candidate, reporting what happens to that of which lease. `observer` must not block. Called again, it adds
+    /// an observer.
     #[must_use]
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.status = StatusPublisher::new(&self.config, Arc::clone(&clock));
-        self.clock = clock;
-        self
-    }
-
-    /// The same candidate with this number in place of a random one. It spreads the requests of many candidates; a
-    /// simulation that passes it repeats.
-    #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// The same candidate, reporting what happens. `observer` must not block. Called again, it adds an observer.
-    #[must_use]
-    pub fn observed_by(mut self, observer: impl FnMut(&Event) + Send + 'static) -> Self {
+    pub fn observed_by(mut self, observer: impl FnMut(&LeaseKey, &Event) + Send + 'static) -> Self {
         let (before, observer) = (self.observer, Mutex::new(observer));
-        self.observer = Arc::new(move |event| {
-            before(event);
-            observer.lock().unwrap_or_else(PoisonError::into_inner)(event);
+        self.observer = Arc::new(move |lease, event| {
+            before(lease, event);
+            observer.lock().unwrap_or_else(PoisonError::into_inner)(lease, event);
         });
         self
     }
@@ -192,19 +133,19 @@ impl Candidate {
     /// The same candidate, whose figures are kept there from its run on.
     #[cfg(feature = "metrics")]
     #[must_use]
-    pub fn with_metrics(mut self, metrics: CandidateMetrics) -> Self {
+    pub fn with_metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
     /// The same candidate, for as long as this process is well, as `probe` says it: an error or a panic is a failure, and
-    /// so is no answer in time. [`Config::health`] says how often it is asked and how many failures count.
+    /// so is no answer in time. [`Config::health_period`] says how often it is asked, and
+    /// [`Config::health_failures`] how many failures count.
     ///
     /// It is asked all the time, whether this process leads or not. Before the first success the process is no candidate.
     /// When the probe has failed a few times, a leader stops its work and gives its lease up in good order, and a standby
-    /// withdraws. The process stays out for the pause of [`AfterFailure::Retry`](crate::AfterFailure::Retry), and until
-    /// the probe passes. Then it is a candidate again. With [`AfterTerm::Return`](crate::AfterTerm::Return) a term that
-    /// ends so is the end of the run ([`RunOutcome::Unwell`]).
+    /// withdraws. The process stays out for the pause of [`Config::retry_work`], and until the probe passes. Then it is a
+    /// candidate again. With [`Config::one_term`] a term that ends so is the end of the run ([`Error::Unwell`]).
     ///
     /// Ask for what this process alone lacks: a disk, a zone, its own progress. Where the probes of all candidates fail
     /// because of something that they share, none leads. A probe that concerns the work alone asks a
@@ -249,8 +190,8 @@ impl Candidate {
     ///
     /// `part` is given a future, and gives the part, which is a task of the executor of the caller of [`Self::run`] from
     /// the beginning of the run on, on standbys too. Where it ends or panics before a shutdown, the work is stopped, the
-    /// lease given up, and the run ends with [`RunError::PartEnded`], which names the part; so it does with
-    /// [`AfterFailure::Retry`](crate::AfterFailure::Retry).
+    /// lease given up, and the run ends with [`Error::PartEnded`], which names the part; so it does with
+    /// [`Config::retry_work`].
     ///
     /// The future that the part was given is done when the lease has been given up. A part that keeps it has
     /// [`Config::grace`] to end from then on; a part that dropped it is dropped at once. A part that blocks its thread
@@ -281,8 +222,8 @@ impl Candidate {
 
     /// The same candidate for one term: its run ends with that, whatever the configuration says.
     pub(crate) fn for_one_term(mut self) -> Self {
-        self.config.given.after_term = AfterTerm::Return;
-        self.config.given.after_failure = AfterFailure::End;
+        self.config.given.one_term = true;
+        self.config.given.retry_work = false;
         self
     }
 
@@ -290,21 +231,6 @@ impl Candidate {
     #[must_use]
     pub fn handle(&self) -> CandidateHandle {
         CandidateHandle::new(self.status.reader())
-    }
-
-    /// Its configuration, as it was given.
-    pub const fn config(&self) -> &Config {
-        &self.config.given
-    }
-
-    /// The lease that it wants.
-    pub const fn lease(&self) -> &LeaseKey {
-        &self.config.lease
-    }
-
-    /// Its identity.
-    pub const fn identity(&self) -> &Identity {
-        &self.config.identity
     }
 
     /// Registers, waits to be elected, and runs `work` for each term, until `shutdown` is done or the work ends by
@@ -320,28 +246,28 @@ impl Candidate {
     /// it should return soon. It is dropped, with its tasks, after the grace period while the lease is held; after a
     /// loss when [`Config::stop_budget`] is used up, which counts from the end of the belief and not from when the loss
     /// was noticed; and at once when another holder is known to lead. What it returns while stopping is ignored, unless
-    /// it is an error or a panic: those end the run, or are tried again after a pause ([`AfterFailure`](crate::AfterFailure)). So does, or is,
-    /// a panic of a task.
+    /// it is an error or a panic: those end the run, or are tried again after a pause ([`Config::retry_work`]). So does, or is, a panic of
+    /// a task.
     ///
     /// A clean end stops the work, deletes the LeaseCandidate, and hands over or releases the lease, in this order.
     /// It waits for the server no longer than two request timeouts, and a second more for its last Events
-    /// ([`Config::record_events`]). When this future is dropped, the work is dropped too, and the lease expires.
+    /// (`Config::record_events`). When this future is dropped, the work is dropped too, and the lease expires.
     ///
     /// # Errors
     ///
     /// When it cannot go on: the API that the cluster serves does not take the LeaseCandidate's name, the LeaseCandidate
     /// belongs to another lease, or the server refuses it as invalid. A candidate that leads goes on leading first. What a
     /// server that is down, or that lacks permissions, has to say is logged, and tried again. And when a part that has to
-    /// run beside the work ([`Self::alongside`]) ends; an error or a panic of the work is the outcome all the same.
+    /// run beside the work ([`Self::alongside`]) ends, when the work fails or panics, and when a term was the end of the run.
     pub async fn run<F, T, E>(
         self,
         mut work: impl FnMut(Leadership) -> F,
         shutdown: impl Future,
-    ) -> Result<RunOutcome<T, E>, RunError>
+    ) -> Result<Outcome<T>, Error>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
-        E: fmt::Display + Send + 'static,
+        E: Into<BoxError> + Send + 'static,
     {
         #[cfg(feature = "test-util")]
         let mut work = {
@@ -371,7 +297,7 @@ impl Candidate {
                 () = parts.ended(), if tell.is_some() => tell = None,
             }
         };
-        Ok(result.typed(parts.report(ended).await?))
+        result.of(parts.report(ended).await?)
     }
 
     /// Starts a run, whose work is made where it leaves its orders, and the parts beside it.
@@ -379,17 +305,16 @@ impl Candidate {
         self,
         orders: WorkOrders,
         told: oneshot::Receiver<Infallible>,
-    ) -> (
-        BoxFuture<'static, Result<BoxedOutcome, RunError>>,
-        RunningParts,
-    ) {
+    ) -> (BoxFuture<'static, Result<RunEnd, Error>>, RunningParts) {
+        self.log_start();
         let (observer, monitor) = self.reporters();
-        let parts = RunningParts::start(self.parts, &self.config, Arc::clone(&self.clock));
+        let (clock, thread) = (self.cluster.clock(), self.cluster.thread());
+        let parts = RunningParts::start(self.parts, &self.config, Arc::clone(&clock));
         let run = CandidateContext {
             config: self.config,
-            cluster: self.cluster,
-            clock: self.clock,
-            seed: self.seed,
+            seed: self.cluster.seed(),
+            cluster: self.cluster.into_api_server(),
+            clock,
             observer,
             monitor,
             status: self.status,
@@ -401,14 +326,19 @@ impl Candidate {
             orders,
         };
         let run_loop = run_loop.run(told);
-        #[cfg(feature = "connect")]
-        let run_loop = match self.thread {
+        let run_loop = match thread {
             Some(thread) => async move { thread.run(run_loop).await }.boxed(),
             None => run_loop.boxed(),
         };
-        #[cfg(not(feature = "connect"))]
-        let run_loop = run_loop.boxed();
         (run_loop, parts)
+    }
+
+    fn log_start(&self) {
+        let (lease, candidate) = (&self.config.lease, &self.config.identity);
+        let (mode, server) = (self.config.given.mode, self.cluster.url());
+        let fallback = self.config.given.fallback;
+        let fallback_after = (mode == Mode::Auto).then(|| tracing::field::debug(fallback));
+        tracing::info!(%lease, %candidate, %mode, fallback_after, server, "candidate starts");
     }
 
     /// The observer of the run, and the monitor of its requests.
@@ -416,8 +346,7 @@ impl Candidate {
         let observer = Arc::clone(&self.observer);
         #[cfg(feature = "metrics")]
         if let Some(metrics) = &self.metrics {
-            let (clock, mode) = (Arc::clone(&self.clock), self.config.given.mode);
-            let lease = metrics.follow(self.handle(), clock, mode);
+            let lease = metrics.follow(self.handle(), self.cluster.clock());
             return (lease.observing(observer), Some(lease));
         }
         (observer, None)

@@ -7,7 +7,7 @@ use elector_runtime::{Clock, Cluster};
 use tokio::runtime::Handle;
 
 use crate::boxed_work::MakeWork;
-use crate::event::{CandidateObserver, Event};
+use crate::event::{CandidateObserver, Event, TermOrigin};
 use crate::leadership::Leadership;
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
@@ -35,7 +35,7 @@ impl CandidateContext {
     /// Logs an event, and tells the observer.
     pub(crate) fn emit(&self, event: &Event) {
         event.log(&self.config);
-        (self.observer)(event);
+        (self.observer)(&self.config.lease, event);
     }
 
     /// Waits until then, or for ever.
@@ -50,15 +50,27 @@ impl CandidateContext {
     pub(crate) fn note_unwell(&self, error: &str) {
         self.status.note_health(Some(error));
         self.emit(&Event::Unwell {
-            error: error.to_owned(),
+            reason: error.to_owned(),
         });
     }
 
     /// Starts the work of the term that has just been published.
-    pub(crate) fn start_work(&self, term: Term, token: Token, work: &mut MakeWork<'_>) -> TermWork {
-        self.emit(&Event::Leading { term, token });
-        let (tasks, grace) = (TermTasks::default(), self.config.given.grace);
-        let guard = Leadership::new(self.status.reader(), term, token, tasks, grace);
+    pub(crate) fn start_work(
+        &self,
+        term: Term,
+        token: Token,
+        by: TermOrigin,
+        work: &mut MakeWork<'_>,
+    ) -> TermWork {
+        let (tasks, belief) = (TermTasks::default(), self.status.belief());
+        let number = belief.number().unwrap_or_default();
+        self.emit(&Event::Leading {
+            term: term.0,
+            token: token.0.0,
+            by,
+        });
+        belief.state().tasks = Some(tasks.clone());
+        let guard = Leadership::new(self.status.reader(), number, term, token, tasks);
         TermWork::start(guard, &self.work_runtime, work)
     }
 }

@@ -5,70 +5,55 @@ mod error;
 use std::fmt;
 use std::time::Duration;
 
-use elector_protocol::{CandidateTiming, Identity, StrategyName, Version};
-
 pub use self::error::ConfigError;
+pub(crate) use self::error::Setting;
 use crate::health::HealthTiming;
-use crate::owner_pod::OwnerPod;
+use crate::owner::Owner;
+use crate::strategy;
+use crate::timing::Timing;
 
 /// The configuration of a [`Candidate`](crate::Candidate).
+///
+/// Values are plain, and checked where the candidate is made, or by [`Self::validate`]: the error names the setting.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use elector_candidate::{Config, Timing};
+///
+/// let config = Config::new("web", env!("CARGO_PKG_VERSION"))
+///     .namespace("team")
+///     .timing(Timing::fast())
+///     .grace(Duration::from_secs(2));
+/// assert!(config.validate().is_ok());
+///
+/// let error = config.strategy("oldest").validate().unwrap_err();
+/// assert_eq!(error.setting(), "strategy");
+/// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Config {
-    /// The name of the lease that it wants.
-    pub lease: String,
-    /// The namespace of the lease. Unset by default: that of the cluster ([`elector_runtime::Cluster::namespace`]),
-    /// which the kubeconfig's context or the service account names.
-    pub namespace: Option<String>,
-    /// Its identity: the name of its LeaseCandidate and the holder of the Lease, to be used by no other process. Unset
-    /// by default: each candidate has a [`random_identity`](crate::random_identity) after its Pod or host
-    /// ([`pod_or_host_name`](crate::pod_or_host_name)).
-    pub identity: Option<Identity>,
-    /// The version of its binary. [`Mode::Plain`] and [`Mode::Disabled`] do without.
-    pub binary_version: Option<Version>,
-    /// The version that it behaves as, no higher than the binary's. Unset by default: the binary version.
-    pub emulation_version: Option<Version>,
-    /// The strategy that it wishes the lease to be elected under: one of Elector's own, or that of another elector.
-    /// [`StrategyName::oldest_emulation_version`].
-    pub strategy: StrategyName,
-    /// Its waits and deadlines. Lease duration 15 s, renew deadline 10 s, as client-go.
-    pub timing: CandidateTiming,
-    /// The time that the work has to stop. 10 s, while the lease is still held. After a loss the lease leaves less: see
-    /// [`Self::stop_budget`].
-    pub grace: Duration,
-    /// True if candidates of client-go that take the Lease by themselves (`Coordinated: false`) compete for it too.
-    /// False by default; [`Mode::Plain`] counts on it in any case. They write whole seconds, and take an emptied Lease
-    /// at once, so less time is left to stop after a loss.
-    pub client_go_peers: bool,
-    /// True if Events on the Lease report the terms of this process: it became leader, handed over, released, or lost
-    /// the lease, and why. False by default: its account needs the verb `create` of `events.events.k8s.io` for that. An
-    /// Event that cannot be written is logged, and neither delays a term nor ends one. [`Mode::Disabled`] writes none.
+    pub(crate) lease: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) identity: Option<String>,
+    pub(crate) process_name: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) emulation_version: Option<String>,
+    pub(crate) strategy: String,
+    pub(crate) candidate_owner: Option<Owner>,
+    pub(crate) timing: Timing,
+    pub(crate) grace: Duration,
+    pub(crate) client_go_peers: bool,
     #[cfg(feature = "events")]
-    pub record_events: bool,
-    /// The action after a term that ended although no shutdown was asked for.
-    pub after_term: AfterTerm,
-    /// The action after the work has failed, by an error or a panic. [`AfterFailure::End`].
-    pub after_failure: AfterFailure,
-    /// The way in which it comes by its terms. [`Mode::Auto`].
-    pub mode: Mode,
-    /// The time for which a lease is free, by the candidate's own stop-watch, before [`Mode::Auto`] takes it: the time
-    /// that an elector has. From 0 to 1 h; 5 s. Other modes have no use for it.
-    pub fallback: Duration,
-    /// The longest lease duration of any client that may hold this lease. Before a candidate takes a lease of which it
-    /// cannot know how long its last holder may still believe, it waits for as long; a longer duration that it sees
-    /// counts as well, and so does its own. From 1 s to 1 h; 15 s. [`Mode::Elected`] has no use for it.
-    pub max_lease_duration: Duration,
-    /// The time for which a Lease must have been missing, or have named no holder without being released, before a
-    /// candidate takes it, in place of that longest duration. At most 1 h. Unset by default: less than the longest
-    /// duration is safe only where no process can delete or empty the Lease of a living leader, and counts only for a
-    /// Lease without a strategy, so not for one that candidates in [`Mode::Auto`] create. Refused in [`Mode::Elected`].
-    pub absent_lease_grace: Option<Duration>,
-    /// The Pod that the LeaseCandidate belongs to, in the namespace of the lease, so that Kubernetes deletes the one with
-    /// the other. Unset by default; [`Mode::Plain`] has no LeaseCandidate.
-    pub owner: Option<OwnerPod>,
-    /// The period, timeout and threshold of the probe of [`Candidate::with_health`](crate::Candidate::with_health).
-    /// Without a probe it has no use.
-    pub health: HealthTiming,
+    pub(crate) record_events: bool,
+    pub(crate) one_term: bool,
+    pub(crate) retry_work: bool,
+    pub(crate) mode: Mode,
+    pub(crate) fallback: Duration,
+    pub(crate) max_lease_duration: Duration,
+    pub(crate) absent_lease_grace: Option<Duration>,
+    pub(crate) health: HealthTiming,
+    /// True where errors name flags.
+    pub(crate) by_flags: bool,
 }
 
 /// The way in which a candidate comes by its terms.
@@ -91,32 +76,6 @@ pub enum Mode {
     /// and its guard says yes. No request is sent, and one warning is logged. For a process that is known to be alone, as
     /// on the machine of a developer: nothing keeps two of them apart.
     Disabled,
-}
-
-/// The action after a term that ended by a loss or a hand-over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AfterTerm {
-    /// The process stays a candidate and may lead again.
-    #[default]
-    CampaignAgain,
-    /// The run ends, for processes that begin afresh rather than lead twice.
-    Return,
-}
-
-/// The action after the work has failed, by an error or a panic. Its term is given up in any case: the lease is never
-/// held for work that does not run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AfterFailure {
-    /// The run ends, and gives the error.
-    #[default]
-    End,
-    /// The process is no candidate for a while, and then one again. The pause is 1 s after the first failure and doubles
-    /// up to 1 min, each less by up to a half at random; after work that went on for more than 1 min it is 1 s again. The
-    /// error is logged, and told as [`Event::WorkFailed`](crate::Event::WorkFailed). The run ends nevertheless where the
-    /// work still runs, or where its term was the end of the run ([`AfterTerm::Return`]).
-    Retry,
 }
 
 /// The span by which the renewTime of a client-go holder may lag behind its write.
@@ -147,20 +106,14 @@ impl Mode {
 // === impl Config ===
 
 impl Config {
-    /// A candidate for the lease of that name under the built-in strategy, with the usual timing, that behaves as what
-    /// it is. Its namespace and its identity are found by itself.
+    /// A candidate for the lease of that name, in [`Mode::Auto`], with the usual timing, that behaves as what it is. Its
+    /// namespace and its identity are found by itself.
     ///
-    /// ```
-    /// use elector_candidate::Config;
-    ///
-    /// let config = Config::new("web", env!("CARGO_PKG_VERSION").parse()?);
-    /// config.validate()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn new(lease: impl Into<String>, version: Version) -> Self {
+    /// `version` is that of the binary, `MAJOR.MINOR.PATCH`, by which electors choose: `env!("CARGO_PKG_VERSION")`.
+    pub fn new(lease: impl Into<String>, version: impl fmt::Display) -> Self {
         Self {
-            binary_version: Some(version),
-            mode: Mode::default(),
+            version: Some(version.to_string()),
+            mode: Mode::Auto,
             ..Self::plain(lease)
         }
     }
@@ -172,22 +125,24 @@ impl Config {
             lease: lease.into(),
             namespace: None,
             identity: None,
-            binary_version: None,
+            process_name: None,
+            version: None,
             emulation_version: None,
-            strategy: StrategyName::oldest_emulation_version(),
-            timing: CandidateTiming::default(),
+            strategy: strategy::OLDEST_EMULATION_VERSION.to_owned(),
+            candidate_owner: None,
+            timing: Timing::default(),
             grace: Duration::from_secs(10),
             client_go_peers: false,
             #[cfg(feature = "events")]
             record_events: false,
-            after_term: AfterTerm::default(),
-            after_failure: AfterFailure::default(),
+            one_term: false,
+            retry_work: false,
             mode: Mode::Plain,
             fallback: Duration::from_secs(5),
             max_lease_duration: Duration::from_secs(15),
             absent_lease_grace: None,
-            owner: None,
             health: HealthTiming::default(),
+            by_flags: false,
         }
     }
 
@@ -200,23 +155,168 @@ impl Config {
     /// for: one mode for a lease. A Lease with a strategy belongs to elected candidates, so it is waited for as
     /// [`Self::plain`] does.
     pub fn as_client_go(lease: impl Into<String>) -> Self {
-        Self {
-            absent_lease_grace: Some(Duration::ZERO),
-            ..Self::plain(lease)
-        }
+        Self::plain(lease).absent_lease_grace(Duration::ZERO)
     }
 
-    /// The same for a lease in this namespace.
+    /// The namespace of the lease. Unset by default: that of the cluster
+    /// ([`Cluster::namespace`](crate::Cluster::namespace)), which the kubeconfig's context or the service account names.
     #[must_use]
-    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// The same under this identity, which no other living process may use.
+    /// Its identity: the name of its LeaseCandidate and the holder of the Lease, which no other living process may use.
+    /// Unset by default: [`Self::process_name`] and a random part, so that each life of a process has its own.
     #[must_use]
-    pub fn identified_as(mut self, identity: Identity) -> Self {
-        self.identity = Some(identity);
+    pub fn identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = Some(identity.into());
+        self
+    }
+
+    /// The identity before its random part. Unset by default: the environment variable `POD_NAME`, else the name of the
+    /// host. Admission policies let a Pod write only the LeaseCandidate that is named for it.
+    #[must_use]
+    pub fn process_name(mut self, name: impl Into<String>) -> Self {
+        self.process_name = Some(name.into());
+        self
+    }
+
+    /// The way in which it comes by its terms.
+    #[must_use]
+    pub const fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The version that it behaves as, no higher than that of its binary, which is the default.
+    #[must_use]
+    pub fn emulation_version(mut self, version: impl fmt::Display) -> Self {
+        self.emulation_version = Some(version.to_string());
+        self
+    }
+
+    /// The strategy that it wishes the lease to be elected under: one of Elector's own ([`strategy`]), or the name
+    /// `domain/name` of another elector's. [`strategy::OLDEST_EMULATION_VERSION`].
+    #[must_use]
+    pub fn strategy(mut self, strategy: impl Into<String>) -> Self {
+        self.strategy = strategy.into();
+        self
+    }
+
+    /// The object that the LeaseCandidate belongs to, in the namespace of the lease, so that Kubernetes deletes the one
+    /// with the other. Unset by default; [`Mode::Plain`] has no LeaseCandidate.
+    #[must_use]
+    pub fn candidate_owner(mut self, owner: Owner) -> Self {
+        self.candidate_owner = Some(owner);
+        self
+    }
+
+    /// Its waits and deadlines. Lease duration 15 s, renew deadline 10 s, as client-go.
+    #[must_use]
+    pub const fn timing(mut self, timing: Timing) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// The time that the work has to stop. At most 1 h; 10 s, while the lease is still held. After a loss the lease
+    /// leaves less: see [`Self::stop_budget`].
+    #[must_use]
+    pub const fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// The time for which a lease is free, by the candidate's own stop-watch, before [`Mode::Auto`] takes it: the time
+    /// that an elector has. From 0 to 1 h; 5 s. Other modes have no use for it.
+    #[must_use]
+    pub const fn fallback(mut self, fallback: Duration) -> Self {
+        self.fallback = fallback;
+        self
+    }
+
+    /// The longest lease duration of any client that may hold this lease. Before a candidate takes a lease of which it
+    /// cannot know how long its last holder may still believe, it waits for as long; a longer duration that it sees
+    /// counts as well, and so does its own. From 1 s to 1 h; 15 s. [`Mode::Elected`] has no use for it.
+    #[must_use]
+    pub const fn max_lease_duration(mut self, duration: Duration) -> Self {
+        self.max_lease_duration = duration;
+        self
+    }
+
+    /// The time for which a Lease must have been missing, or have named no holder without being released, before a
+    /// candidate takes it, in place of that longest duration. At most 1 h. Unset by default: less than the longest
+    /// duration is safe only where no process can delete or empty the Lease of a living leader, and counts only for a
+    /// Lease without a strategy, so not for one that candidates in [`Mode::Auto`] create. Refused in [`Mode::Elected`].
+    #[must_use]
+    pub const fn absent_lease_grace(mut self, grace: Duration) -> Self {
+        self.absent_lease_grace = Some(grace);
+        self
+    }
+
+    /// True if candidates of client-go that take the Lease by themselves (`Coordinated: false`) compete for it too.
+    /// False by default; [`Mode::Plain`] counts on it in any case. They write whole seconds, and take an emptied Lease
+    /// at once, so less time is left to stop after a loss.
+    #[must_use]
+    pub const fn client_go_peers(mut self, compete: bool) -> Self {
+        self.client_go_peers = compete;
+        self
+    }
+
+    /// True if the run ends after a term that ended by a loss or a hand-over ([`Error::TermEnded`](crate::Error)), for
+    /// processes that begin afresh rather than lead twice. False by default: the process stays a candidate and may lead
+    /// again.
+    #[must_use]
+    pub const fn one_term(mut self, one_term: bool) -> Self {
+        self.one_term = one_term;
+        self
+    }
+
+    /// True if work that fails, by an error or a panic, is tried again. False by default: the run ends with the error. The
+    /// term is given up in any case: the lease is never held for work that does not run.
+    ///
+    /// The process is no candidate for a while, and then one again. The pause is 1 s after the first failure and doubles
+    /// up to 1 min, each less by up to a half at random; after work that went on for more than 1 min it is 1 s again. The
+    /// error is logged, and reported as [`Event::WorkFailed`](crate::Event::WorkFailed). The run ends nevertheless where
+    /// the work still runs, or where its term was the end of the run ([`Self::one_term`]).
+    #[must_use]
+    pub const fn retry_work(mut self, retry: bool) -> Self {
+        self.retry_work = retry;
+        self
+    }
+
+    /// The time from one question to the next of the probe of
+    /// [`Candidate::with_health`](crate::Candidate::with_health). From 100 ms to 1 h; 10 s, as a livenessProbe has it. It
+    /// is longer where an answer takes longer. A leader whose probe begins to fail is asked to stop after at most
+    /// [`Self::health_failures`] times this, and the timeout.
+    #[must_use]
+    pub const fn health_period(mut self, period: Duration) -> Self {
+        self.health.period = period;
+        self
+    }
+
+    /// The time that an answer of the probe may take before it counts as a failure. From 10 ms to 1 h; 1 s.
+    #[must_use]
+    pub const fn health_timeout(mut self, timeout: Duration) -> Self {
+        self.health.timeout = timeout;
+        self
+    }
+
+    /// The number of failures of the probe, one after the other, that make a well process unwell. At least 1; 3. One
+    /// success ends that.
+    #[must_use]
+    pub const fn health_failures(mut self, failures: u32) -> Self {
+        self.health.failures = failures;
+        self
+    }
+
+    /// True if Events on the Lease report the terms of this process: it became leader, handed over, released, or lost
+    /// the lease, and why. False by default: its account needs the verb `create` of `events.events.k8s.io` for that. An
+    /// Event that cannot be written is logged, and neither delays a term nor ends one. [`Mode::Disabled`] writes none.
+    #[cfg(feature = "events")]
+    #[must_use]
+    pub const fn record_events(mut self, record: bool) -> Self {
+        self.record_events = record;
         self
     }
 
@@ -228,18 +328,39 @@ impl Config {
     /// that was paused for longer has nothing left of it: its work is dropped at once. So it is as soon as another
     /// holder is known to lead.
     pub fn stop_budget(&self) -> Duration {
-        let CandidateTiming {
-            lease_duration,
-            renew_deadline,
-            ..
-        } = self.timing;
         let margin = if self.has_client_go_peers() {
             WHOLE_SECOND
         } else {
             Duration::ZERO
         };
-        let alone = lease_duration.saturating_sub(renew_deadline);
-        (alone * 3 / 4).saturating_sub(margin)
+        (self.timing.effect_grace() * 3 / 4).saturating_sub(margin)
+    }
+
+    /// True if a candidate of this configuration needs a cluster: in all modes but [`Mode::Disabled`], where
+    /// [`Cluster::none`](crate::Cluster::none) does.
+    pub const fn needs_cluster(&self) -> bool {
+        !matches!(self.mode, Mode::Disabled)
+    }
+
+    /// For the test kit and the command line: what was given.
+    #[doc(hidden)]
+    pub fn given_identity(&self) -> Option<&str> {
+        self.identity.as_deref()
+    }
+
+    #[doc(hidden)]
+    pub const fn given_grace(&self) -> Duration {
+        self.grace
+    }
+
+    #[doc(hidden)]
+    pub const fn given_lease_duration(&self) -> Duration {
+        self.timing.lease_duration()
+    }
+
+    #[doc(hidden)]
+    pub const fn retries_work(&self) -> bool {
+        self.retry_work
     }
 
     /// True if others may take the Lease by themselves, as client-go does.
@@ -249,27 +370,42 @@ impl Config {
 
     /// Checks what does not depend on what others are told.
     pub(crate) fn validate_waits(&self) -> Result<(), ConfigError> {
-        if self.grace > LONGEST_WAIT {
-            return Err(ConfigError::Grace(self.grace));
-        }
-        if self.fallback > LONGEST_WAIT {
-            return Err(ConfigError::Fallback(self.fallback));
-        }
-        if !(Duration::from_secs(1)..=LONGEST_WAIT).contains(&self.max_lease_duration) {
-            return Err(ConfigError::MaxLeaseDuration(self.max_lease_duration));
-        }
-        if !self.health.has_valid_period() {
-            return Err(ConfigError::HealthPeriod(self.health.period));
-        }
-        if !self.health.has_valid_timeout() {
-            return Err(ConfigError::HealthTimeout(self.health.timeout));
+        let second = Duration::from_secs(1);
+        within(Setting::GRACE, self.grace, Duration::ZERO)?;
+        within(Setting::FALLBACK, self.fallback, Duration::ZERO)?;
+        within(Setting::MAX_LEASE_DURATION, self.max_lease_duration, second)?;
+        let HealthTiming {
+            period,
+            timeout,
+            failures,
+        } = self.health;
+        within(Setting::HEALTH_PERIOD, period, second / 10)?;
+        within(Setting::HEALTH_TIMEOUT, timeout, second / 100)?;
+        if failures == 0 {
+            let rule = "is 0: must be at least 1";
+            return Err(ConfigError::new(Setting::HEALTH_FAILURES, rule));
         }
         match self.absent_lease_grace {
-            Some(_) if self.mode == Mode::Elected => Err(ConfigError::UnusedAbsentLeaseGrace),
-            Some(grace) if grace > LONGEST_WAIT => Err(ConfigError::AbsentLeaseGrace(grace)),
-            _ => Ok(()),
+            Some(_) if self.mode == Mode::Elected => Err(ConfigError::new(
+                Setting::ABSENT_LEASE_GRACE,
+                "is set, but the elected mode takes no lease: electors have this setting",
+            )),
+            Some(grace) => within(Setting::ABSENT_LEASE_GRACE, grace, Duration::ZERO),
+            None => Ok(()),
         }
     }
+}
+
+/// Checks a wait, which may be an hour at most.
+fn within(setting: Setting, wait: Duration, shortest: Duration) -> Result<(), ConfigError> {
+    if (shortest..=LONGEST_WAIT).contains(&wait) {
+        return Ok(());
+    }
+    let rule = match shortest {
+        Duration::ZERO => "must be at most 1h".to_owned(),
+        shortest => format!("must be from {shortest:?} to 1h"),
+    };
+    Err(ConfigError::new(setting, format!("is {wait:?}: {rule}")))
 }
 
 #[cfg(test)]
@@ -277,13 +413,10 @@ mod tests {
     use super::*;
 
     fn config() -> Config {
-        let identity = Identity::new("web-0_1").unwrap();
-        Config::new("web", "1.2.3".parse().unwrap()).identified_as(identity)
+        Config::new("web", "1.2.3").identity("web-0_1")
     }
 
-    fn refusal(change: impl FnOnce(&mut Config)) -> String {
-        let mut config = config();
-        change(&mut config);
+    fn refusal(config: &Config) -> String {
         config.validate().unwrap_err().to_string()
     }
 
@@ -291,11 +424,8 @@ mod tests {
     fn the_work_ends_a_quarter_of_the_effect_grace_before_another_candidate_can_lead() {
         let budget = |lease_duration, renew_deadline, client_go_peers| {
             let seconds = Duration::from_secs;
-            let config = Config {
-                timing: CandidateTiming::of(seconds(lease_duration), seconds(renew_deadline)),
-                client_go_peers,
-                ..config()
-            };
+            let timing = Timing::new(seconds(lease_duration), seconds(renew_deadline));
+            let config = config().timing(timing).client_go_peers(client_go_peers);
             config.stop_budget().as_millis()
         };
         assert_eq!(budget(15, 10, false), 3_750);
@@ -307,60 +437,92 @@ mod tests {
     }
 
     #[test]
-    fn each_bad_setting_is_named() {
-        assert_eq!(
-            refusal(|config| config.timing.renew_deadline = Duration::from_secs(14)),
-            "renew-deadline is 14s: must be at most 4/5 of lease-duration and one second below it, so at most 12s"
-        );
-        assert!(refusal(|config| config.binary_version = None).starts_with("binary-version is"));
-        let above = "2.0.0".parse().ok();
-        assert!(refusal(|config| config.emulation_version = above).starts_with("spec."));
-        let unknown: StrategyName = "elector.dev/oldest".parse().unwrap();
-        assert_eq!(
-            refusal(|config| config.strategy = unknown),
-            "strategy is elector.dev/oldest: Elector has OldestEmulationVersion, elector.dev/newest-version, \
-             elector.dev/priority, elector.dev/sticky"
-        );
-        assert!(
-            refusal(|config| config.identity = Identity::new("a/b")).starts_with("metadata.name")
-        );
-        assert!(refusal(|config| config.grace = Duration::MAX).starts_with("grace-period"));
-        assert!(refusal(|config| config.fallback = Duration::MAX).starts_with("fallback-after"));
-        for bad in [Duration::ZERO, Duration::MAX] {
-            let text = refusal(|config| config.max_lease_duration = bad);
-            assert!(text.starts_with("max-lease-duration"), "{text}");
+    fn each_bad_setting_is_named_with_its_rule() {
+        let seconds = Duration::from_secs;
+        let unknown = "strategy is elector.dev/oldest: Elector has OldestEmulationVersion, \
+                       elector.dev/newest-version, elector.dev/priority, elector.dev/sticky";
+        let late = "renew_deadline is 14s: must be at most 4/5 of lease-duration and one second below it, so at most 12s";
+        let malformed =
+            "version is refused: the version \"1.2\" is not a semantic version MAJOR.MINOR.PATCH";
+        let lease = "lease is refused: no Lease can have this name: metadata.name: Invalid value";
+        for (config, text) in [
+            (config().timing(Timing::new(seconds(15), seconds(14))), late),
+            (
+                Config::new("web", ""),
+                "version is missing: electors choose",
+            ),
+            (Config::new("web", "1.2"), malformed),
+            (
+                config().emulation_version("2.0.0"),
+                "emulation_version is refused: spec.",
+            ),
+            (config().strategy("elector.dev/oldest"), unknown),
+            (
+                config().strategy("mine"),
+                "strategy is refused: the strategy \"mine\" is neither",
+            ),
+            (
+                config().identity("a/b"),
+                "identity is refused: metadata.name",
+            ),
+            (config().identity(""), "identity is empty"),
+            (
+                config().candidate_owner(Owner::pod("web-0", "")),
+                "candidate_owner lacks its uid",
+            ),
+            (config().grace(Duration::MAX), "grace is 1"),
+            (config().fallback(Duration::MAX), "fallback is 1"),
+            (
+                config().max_lease_duration(Duration::ZERO),
+                "max_lease_duration is 0ns: must be from 1s",
+            ),
+            (
+                config().max_lease_duration(Duration::MAX),
+                "max_lease_duration is 1",
+            ),
+            (
+                config().health_period(Duration::ZERO),
+                "health_period is 0ns: must be from 100ms to 1h",
+            ),
+            (
+                config().health_timeout(seconds(7200)),
+                "health_timeout is 7200s: must be from 10ms to 1h",
+            ),
+            (
+                config().health_failures(0),
+                "health_failures is 0: must be at least 1",
+            ),
+            (
+                config().absent_lease_grace(Duration::MAX),
+                "absent_lease_grace is 1",
+            ),
+            (
+                config()
+                    .mode(Mode::Elected)
+                    .absent_lease_grace(Duration::ZERO),
+                "absent_lease_grace is set, but",
+            ),
+            // The API server checks the name of a lease only where the Lease itself is written.
+            (
+                Config {
+                    lease: "Web".to_owned(),
+                    ..config()
+                },
+                lease,
+            ),
+        ] {
+            let refusal = refusal(&config);
+            assert!(refusal.starts_with(text), "{refusal}");
+            assert!(refusal.starts_with(config.validate().unwrap_err().setting()));
         }
-        let text = refusal(|config| config.health.period = Duration::ZERO);
-        assert_eq!(text, "health-period is 0ns: must be from 100ms to 1h");
-        let text = refusal(|config| config.health.timeout = Duration::from_secs(7200));
-        assert_eq!(text, "health-timeout is 7200s: must be from 10ms to 1h");
-        let text = refusal(|config| config.absent_lease_grace = Some(Duration::MAX));
-        assert!(text.starts_with("absent-lease-grace is 1"), "{text}");
-        let text = refusal(|config| {
-            config.mode = Mode::Elected;
-            config.absent_lease_grace = Some(Duration::ZERO);
-        });
-        assert!(text.starts_with("absent-lease-grace is set, but"), "{text}");
-        // The API server checks the name of a lease only where the Lease itself is written.
-        assert!(
-            refusal(|config| config.lease = "Web".into())
-                .starts_with("the lease \"Web\" cannot exist: metadata.name: Invalid value")
-        );
     }
 
     /// Nothing is registered in plain mode, so what an API server says of LeaseCandidates does not matter.
     #[test]
     fn a_plain_candidate_needs_neither_versions_nor_a_name_for_an_object() {
-        let config = Config::plain("web").identified_as(Identity::new("Host 1/A").unwrap());
+        let config = Config::plain("web").identity("Host 1/A");
         config.validate().unwrap();
-        let registered = Config {
-            mode: Mode::Auto,
-            ..config
-        };
-        assert!(registered.validate().is_err());
-        assert!(matches!(
-            Config::plain("Web").validate(),
-            Err(ConfigError::Lease { .. })
-        ));
+        assert!(config.mode(Mode::Auto).validate().is_err());
+        assert!(refusal(&Config::plain("Web")).starts_with("lease is refused"));
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use elector_protocol::holder::{Belief, StopReason};
 use elector_protocol::{Instant, ResourceVersion, Term, Token};
 
-use crate::boxed_work::{BoxedOutcome, MakeWork};
+use crate::boxed_work::MakeWork;
 use crate::candidate_context::CandidateContext;
-use crate::event::Event;
-use crate::finish::{Finish, ShutdownSignal};
+use crate::event::{Event, TermOrigin};
+use crate::finish::{Finish, RunEnd, ShutdownSignal};
 use crate::health_monitor::HealthMonitor;
 use crate::outcome::TermEnd;
 
@@ -26,16 +26,17 @@ pub(crate) async fn run_disabled(
     work: &mut MakeWork<'_>,
     health: &mut HealthMonitor,
     shutdown: &mut ShutdownSignal,
-) -> BoxedOutcome {
-    let (lease, term) = (&run.config.lease, BELIEF.term);
+) -> RunEnd {
+    let (lease, began) = (&run.config.lease, BELIEF.term);
+    let term = began.0;
     tracing::warn!(%lease, "leader election is disabled: the work runs whatever other processes do");
     let publish = |stop: Option<&StopReason>| {
         run.status
             .publish(run.clock.holder(), Some(BELIEF), stop, None, None);
     };
     publish(None);
-    let mut work = run.start_work(term, BELIEF.token, work);
-    health.note_term(Some(term));
+    let mut work = run.start_work(began, BELIEF.token, TermOrigin::Disabled, work);
+    health.note_term(Some(began));
     let mut finish = None;
     let end = loop {
         if work.is_gone() {
@@ -72,5 +73,5 @@ pub(crate) async fn run_disabled(
         end: end.clone(),
     });
     let reason = finish.or(Some(Finish::TermEnded));
-    Finish::outcome(reason, Some(end))
+    RunEnd::new(reason, Some(end))
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use elector_protocol::LeaseKey;
 use elector_protocol::holder::StopReason;
-use elector_protocol::{Term, Token};
 
 use crate::config::Mode;
 use crate::outcome::TermEnd;
@@ -19,36 +19,31 @@ pub enum Event {
     Registered,
     /// This process does not lead yet, for this reason: reported once for each reason, until the next term.
     Waiting(Waiting),
-    /// This process took the free lease itself, without an elector. [`Self::Leading`] follows.
-    Acquired {
-        /// The term.
-        term: Term,
-        /// The time for which the lease had been free by then, by this process's own stop-watch.
-        free: Duration,
-    },
     /// A term has begun, and its work is about to start.
     Leading {
         /// The term.
-        term: Term,
+        term: i32,
         /// Its fencing token.
-        token: Token,
+        token: u64,
+        /// The way in which it began.
+        by: TermOrigin,
     },
     /// The work was asked to stop. After a loss the belief is over.
     Stopping {
         /// The term.
-        term: Term,
+        term: i32,
         /// Why.
         reason: StopReason,
     },
     /// Nothing of the work runs any more.
     WorkStopped {
         /// The term.
-        term: Term,
+        term: i32,
     },
     /// The term is over.
     Ended {
         /// The term.
-        term: Term,
+        term: i32,
         /// The end of the term.
         end: TermEnd,
     },
@@ -56,12 +51,12 @@ pub enum Event {
     /// if it leads: [`Self::Stopping`] follows, with [`StopReason::ShutDown`]. It is no candidate until [`Self::Well`].
     Unwell {
         /// The error of the probe, in one line.
-        error: String,
+        reason: String,
     },
     /// The probe of a process that was unwell has passed: it is a candidate again.
     Well,
     /// The work has failed, its term has been given up, and this process is no candidate until it tries again
-    /// ([`AfterFailure::Retry`](crate::AfterFailure::Retry)).
+    /// ([`Config::retry_work`](crate::Config::retry_work)).
     WorkFailed {
         /// The error of the work, or its panic.
         error: String,
@@ -70,8 +65,23 @@ pub enum Event {
     },
 }
 
-/// The function that is told what happens.
-pub(crate) type CandidateObserver = Arc<dyn Fn(&Event) + Send + Sync>;
+/// The way in which a term began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TermOrigin {
+    /// An elector, or the holder before, chose this process.
+    Granted,
+    /// This process took the free lease itself, without an elector.
+    Acquired {
+        /// The time for which the lease had been free by then, by this process's own stop-watch.
+        free: Duration,
+    },
+    /// There is no election ([`Mode::Disabled`]).
+    Disabled,
+}
+
+/// The function that is told what happens to the candidate of that lease.
+pub(crate) type CandidateObserver = Arc<dyn Fn(&LeaseKey, &Event) + Send + Sync>;
 
 // === impl Event ===
 
@@ -87,15 +97,17 @@ impl Event {
                     .map(|it| tracing::field::debug(to_millis(it)));
                 tracing::info!(%lease, %candidate, reason = waiting.reason(), at_most, "waiting");
             }
-            Self::Acquired { term, free } => {
-                let free = to_millis(*free);
-                if config.given.mode == Mode::Plain {
-                    tracing::info!(%lease, %term, ?free, "acquired the lease");
-                } else {
-                    tracing::info!(%lease, %term, ?free, "acquired the lease: no elector is active");
+            Self::Leading { term, token, by } => {
+                if let TermOrigin::Acquired { free } = by {
+                    let free = to_millis(*free);
+                    if config.given.mode == Mode::Plain {
+                        tracing::info!(%lease, %term, ?free, "acquired the lease");
+                    } else {
+                        tracing::info!(%lease, %term, ?free, "acquired the lease: no elector is active");
+                    }
                 }
+                tracing::info!(%lease, %term, %token, "leading");
             }
-            Self::Leading { term, token } => tracing::info!(%lease, %term, %token, "leading"),
             Self::Stopping { term, reason } => {
                 let cause = match reason {
                     StopReason::Lost(loss) => Some(loss.cause()),
@@ -107,8 +119,8 @@ impl Event {
             Self::Ended { term, end } => {
                 tracing::info!(%lease, %term, %end, cause = end.cause(), "stopped leading");
             }
-            Self::Unwell { error } => {
-                tracing::warn!(%lease, %candidate, error, "unwell: withdrawn until the health probe passes");
+            Self::Unwell { reason } => {
+                tracing::warn!(%lease, %candidate, error = reason, "unwell: withdrawn until the health probe passes");
             }
             Self::Well => tracing::info!(%lease, %candidate, "the health probe passes again"),
             Self::WorkFailed { error, retry_after } => {

@@ -2,26 +2,31 @@
 
 use std::fmt;
 
-use elector_protocol::{Identity, LeaseKey, Token};
+use elector_protocol::{Identity, LeaseKey};
+use futures::{Stream, StreamExt as _, stream};
+use tokio::sync::watch;
 
-use crate::health::{Unwell, WorkOverdue};
-use crate::status::{LeadershipStatus, StatusReader, StatusView};
-use crate::term_state::TermState;
+use crate::health::Unhealthy;
+use crate::leader_only::LeaderOnlyLayer;
+use crate::leadership::Leadership;
+use crate::status::{LeaseStatus, StatusReader, StatusView};
 
 /// The current leader, for the rest of the process: web handlers, metrics, controllers that outlive a term.
 ///
 /// It is obtained before the run ([`Candidate::handle`](crate::Candidate::handle)) and lives before, between and after
-/// the terms. The work of a term holds a [`Leadership`](crate::Leadership), which is the guard of that term alone.
+/// the terms. The work of a term holds a [`Leadership`], which is the guard of that term alone.
 ///
 /// [`Self::is_leader`] compares the deadline of the belief with the clock on every call: neither a blocked executor nor
 /// a session that stands still prolongs a term. When the run has ended, or was dropped, the handle does not lead.
 ///
 /// ```no_run
 /// use elector_candidate::{Candidate, CandidateHandle};
+/// use futures::StreamExt as _;
 ///
-/// async fn follow(mut handle: CandidateHandle) {
-///     while let Some(status) = handle.changed().await {
-///         match &status.holder {
+/// async fn follow(handle: CandidateHandle) {
+///     let mut changes = handle.changes();
+///     while let Some(status) = changes.next().await {
+///         match status.holder() {
 ///             Some(holder) => println!("{holder} leads, here: {}", status.is_leader()),
 ///             None => println!("no leader is known"),
 ///         }
@@ -35,26 +40,23 @@ use crate::term_state::TermState;
 #[derive(Clone)]
 pub struct CandidateHandle {
     reader: StatusReader,
-    /// The status with which [`Self::changed`] last compared.
-    seen: StatusView,
 }
 
 // === impl CandidateHandle ===
 
 impl CandidateHandle {
-    pub(crate) fn new(reader: StatusReader) -> Self {
-        let seen = reader.status().view();
-        Self { reader, seen }
+    pub(crate) const fn new(reader: StatusReader) -> Self {
+        Self { reader }
     }
 
     /// The lease.
-    pub const fn lease(&self) -> &LeaseKey {
-        &self.reader.lease
+    pub fn lease(&self) -> &LeaseKey {
+        self.reader.belief.lease()
     }
 
     /// The identity of this process.
-    pub const fn identity(&self) -> &Identity {
-        &self.reader.identity
+    pub fn identity(&self) -> &Identity {
+        self.reader.belief.identity()
     }
 
     /// True if this process may believe that it leads, by its clock, now.
@@ -62,24 +64,53 @@ impl CandidateHandle {
     /// It is true from before the work of a term is made until that has stopped: also while it drains for a hand-over or
     /// a shutdown, and never after the deadline.
     pub fn is_leader(&self) -> bool {
-        // The deadline first: the later the clock is read, the better.
-        let deadline = self.reader.known.borrow().deadline();
-        deadline.is_some_and(|deadline| self.reader.clock.holder() < deadline)
+        self.reader.belief.led(None).is_some()
     }
 
-    /// True if this process leads now, and in the term of this token.
+    /// The guard of the term in which new work may begin now, for what is not called by the work: a web handler, a timer.
+    /// `None` where this process does not lead, before the work of a term has begun, and as soon as that is to stop.
     ///
-    /// For what belongs to one term and may outlive it: in a later term of the same process it is false.
-    pub fn is_leader_under(&self, token: Token) -> bool {
-        let known = self.reader.known.borrow();
-        let term = known.term.as_ref().filter(|term| term.token == token);
-        let deadline = term.and_then(TermState::deadline);
-        deadline.is_some_and(|deadline| self.reader.clock.holder() < deadline)
+    /// Work that outlives its call is spawned by the guard ([`Leadership::spawn`]), so that the lease is not given away
+    /// under it.
+    pub fn leadership(&self) -> Option<Leadership> {
+        let led = self.reader.belief.led(None).filter(|led| !led.stops)?;
+        let tasks = self.reader.belief.state().tasks_of(led.number)?;
+        let reader = self.reader.clone();
+        Some(Leadership::new(
+            reader, led.number, led.term, led.token, tasks,
+        ))
     }
 
-    /// The status at this instant.
-    pub fn status(&self) -> LeadershipStatus {
+    /// The status of the lease.
+    pub fn status(&self) -> LeaseStatus {
         self.reader.status()
+    }
+
+    /// The status of the lease now, and again whenever it has changed, until the run has ended or was dropped.
+    ///
+    /// A deadline that a renewal has moved is no change. The end of a belief by the clock is one, and so are the expiry of
+    /// another holder's record and staleness: the stream sleeps by the clock itself. Of changes that follow each other
+    /// quickly, only the last may be reported.
+    pub fn changes(&self) -> impl Stream<Item = LeaseStatus> + Send + Unpin + 'static + use<> {
+        let state = (self.reader.clone(), None);
+        stream::unfold(state, |(mut reader, seen)| async move {
+            let (status, view) = next_change(&mut reader, seen).await?;
+            Some((status, (reader, Some(view))))
+        })
+        .boxed()
+    }
+
+    /// The status of the lease as a channel of tokio. It is right when it is read: each method of a status asks the clock.
+    /// It wakes for changes as [`Self::changes`] does, but by the session of the candidate, so late where that stands
+    /// still. Its sender is dropped when the run ends.
+    pub fn watch(&self) -> watch::Receiver<LeaseStatus> {
+        self.reader.known.clone()
+    }
+
+    /// A layer that lets writes of an HTTP client pass while this process leads, in any term.
+    #[must_use]
+    pub fn leader_only(&self) -> LeaderOnlyLayer {
+        LeaderOnlyLayer::new(self.reader.clone(), None)
     }
 
     /// The check of a liveness probe (`/livez`): no work of a term runs that may act no more.
@@ -96,14 +127,24 @@ impl CandidateHandle {
     /// # Errors
     ///
     /// When it should have stopped; the text says since when.
-    pub fn check_work(&self) -> Result<(), WorkOverdue> {
-        let known = self.reader.known.borrow();
-        let now = self.reader.clock.holder();
-        match known.term.as_ref().and_then(TermState::acts_until) {
-            Some(until) if until < now => Err(WorkOverdue {
-                since: now.since(until),
-            }),
-            _ => Ok(()),
+    pub fn check_live(&self) -> Result<(), Unhealthy> {
+        match self.reader.belief.overdue() {
+            Some(since) => Err(Unhealthy::overdue(since)),
+            None => Ok(()),
+        }
+    }
+
+    /// The check of a readiness probe (`/readyz`): this process is well, by its probe
+    /// ([`Candidate::with_health`](crate::Candidate::with_health)), so that it could lead. A process without a probe is
+    /// well, and so is one whose probe has not answered yet. Readiness is not leadership: a standby is ready.
+    ///
+    /// # Errors
+    ///
+    /// While it is unwell, and so no candidate; the text is what the probe said last.
+    pub fn check_ready(&self) -> Result<(), Unhealthy> {
+        match &self.reader.belief.state().unwell {
+            Some(reason) => Err(Unhealthy::unwell(reason)),
+            None => Ok(()),
         }
     }
 
@@ -112,63 +153,35 @@ impl CandidateHandle {
     pub(crate) fn has_ended(&self) -> bool {
         self.reader.known.has_changed().is_err()
     }
+}
 
-    /// The health of this process, by its probe ([`Candidate::with_health`](crate::Candidate::with_health)), for a
-    /// readiness probe (`/readyz`). A process without a probe is well, and so is one whose probe has not answered yet.
-    ///
-    /// # Errors
-    ///
-    /// While it is unwell, and so no candidate; the text is what the probe said last.
-    pub fn check_health(&self) -> Result<(), Unwell> {
-        match &self.reader.known.borrow().unwell {
-            Some(error) => Err(Unwell {
-                error: error.clone(),
-            }),
-            None => Ok(()),
+/// Waits until the status looks otherwise than it was seen, `None` once the run has ended.
+async fn next_change(
+    reader: &mut StatusReader,
+    seen: Option<StatusView>,
+) -> Option<(LeaseStatus, StatusView)> {
+    loop {
+        let now = reader.belief.now();
+        let status = reader.known.borrow_and_update().clone();
+        let (view, next) = (status.view(), status.next_change(now));
+        match &seen {
+            None => return Some((status, view)),
+            Some(_) if reader.known.has_changed().is_err() => return None,
+            Some(seen) if view != *seen => return Some((status, view)),
+            Some(_) => {}
         }
-    }
-
-    /// Waits until the status is another than it was when this last returned, or when the handle was made, and returns
-    /// it. `None` once the run has ended or was dropped.
-    ///
-    /// A deadline that a renewal has moved is no change. The end of a belief by the clock is one, and so is the expiry of
-    /// another holder's record. Of changes that follow each other quickly, only the last may be reported.
-    ///
-    /// It may be dropped and called again; a clone goes on from where this one is.
-    pub async fn changed(&mut self) -> Option<LeadershipStatus> {
-        let StatusReader {
-            identity,
-            clock,
-            known,
-            ..
-        } = &mut self.reader;
-        loop {
-            let now = clock.holder();
-            let (status, next) = {
-                let known = known.borrow_and_update();
-                (known.at(now, identity), known.next_change(now))
-            };
-            let view = status.view();
-            if known.has_changed().is_err() {
-                self.seen = view;
-                return None;
+        let (belief, known) = (&reader.belief, &mut reader.known);
+        let by_clock = async {
+            match next {
+                Some(next) => belief.clock().sleep_until_holder(next).await,
+                None => std::future::pending().await,
             }
-            if view != self.seen {
-                self.seen = view;
-                return Some(status);
-            }
-            let by_clock = async {
-                match next {
-                    Some(next) => clock.sleep_until_holder(next).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                // An end of the run is seen at the head of the loop.
-                _ = known.changed() => {}
-                () = by_clock => {}
-            }
+        };
+        tokio::select! {
+            biased;
+            // An end of the run is seen at the head of the loop.
+            _ = known.changed() => {}
+            () = by_clock => {}
         }
     }
 }
@@ -176,8 +189,8 @@ impl CandidateHandle {
 impl fmt::Debug for CandidateHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CandidateHandle")
-            .field("lease", &self.reader.lease)
-            .field("identity", &self.reader.identity)
+            .field("lease", self.lease())
+            .field("identity", self.identity())
             .field("status", &self.status())
             .finish_non_exhaustive()
     }

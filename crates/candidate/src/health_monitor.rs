@@ -89,9 +89,9 @@ impl HealthMonitor {
                 Ok(()) => self.failures = 0,
                 Err(error) => {
                     self.failures += 1;
-                    let (failures, threshold) = (self.failures, self.timing.failure_threshold);
+                    let (failures, threshold) = (self.failures, self.timing.failures);
                     tracing::debug!(error, failures, threshold, "the health probe failed");
-                    if failures >= threshold.get() {
+                    if failures >= threshold {
                         self.is_well = false;
                         return error;
                     }

@@ -17,7 +17,7 @@ const RANDOM_PART: usize = 17;
 /// The name of a Pod is kept as it is, because admission policies let a Pod write only the LeaseCandidate that is named
 /// for it; of one with more than 236 characters the rest is cut off. A host may have a name that no LeaseCandidate can
 /// have: of such a name only letters, digits and dashes are kept, in lower case.
-pub fn random_identity(pod_or_host: &str) -> Identity {
+pub(crate) fn random_identity(pod_or_host: &str) -> Identity {
     let random: u64 = rand::rng().random();
     let cut: String = pod_or_host
         .chars()

@@ -1,16 +1,16 @@
-//! The guard of a term, held by its work: the belief, its deadline, and the token.
+//! The guard of a term, held by its work: the belief, the time that it lasts, and the token.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use elector_protocol::holder::{Loss, StopReason};
+use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, Instant, LeaseKey, Term, Token};
 use tokio::task::JoinHandle;
 
-use crate::status::{KnownStatus, StatusReader};
-use crate::term_state::{StopLimits, TermState};
+use crate::belief::BeliefCell;
+use crate::leader_only::LeaderOnlyLayer;
+use crate::status::StatusReader;
+use crate::stopped::Stopped;
 use crate::term_tasks::{TaskEntry, TermTasks};
 
 /// The guard of one term, handed to the work that the term owns. Clones are the same guard.
@@ -27,57 +27,49 @@ pub struct Leadership {
     number: u64,
     term: Term,
     token: Token,
-    /// True once the work has been answered that its belief is over. After a pause it may learn that from the clock
-    /// before the candidate has come round to tell it.
-    over: Arc<AtomicBool>,
     /// Where the work spawns its tasks.
     pub(crate) tasks: TermTasks,
-    /// The time that the work has to stop while the lease is held.
-    grace: Duration,
 }
 
 // === impl Leadership ===
 
 impl Leadership {
-    /// The guard of the term that was published last.
-    pub(crate) fn new(
+    /// The guard of the term of that number.
+    pub(crate) const fn new(
         reader: StatusReader,
+        number: u64,
         term: Term,
         token: Token,
         tasks: TermTasks,
-        grace: Duration,
     ) -> Self {
-        let number = reader.known.borrow().term.as_ref().map(|it| it.number);
         Self {
             reader,
-            number: number.unwrap_or_default(),
+            number,
             term,
             token,
-            over: Arc::default(),
             tasks,
-            grace,
         }
     }
 
     /// The lease that is led.
-    pub const fn lease(&self) -> &LeaseKey {
-        &self.reader.lease
+    pub fn lease(&self) -> &LeaseKey {
+        self.belief().lease()
     }
 
     /// The identity of the leader, this process.
-    pub const fn identity(&self) -> &Identity {
-        &self.reader.identity
+    pub fn identity(&self) -> &Identity {
+        self.belief().identity()
     }
 
     /// The number of the term, for people. It restarts when the Lease is deleted, so it does not fence.
-    pub const fn term(&self) -> Term {
-        self.term
+    pub const fn term(&self) -> i32 {
+        self.term.0
     }
 
     /// The fencing token: grows from leader to leader, also over a deletion of the Lease. Send it along with every
     /// effect, and have the resource refuse a token below the highest one that it has seen.
-    pub const fn token(&self) -> Token {
-        self.token
+    pub const fn token(&self) -> u64 {
+        self.token.0.0
     }
 
     /// True if this process may still believe that it leads, by its clock, now.
@@ -87,56 +79,39 @@ impl Leadership {
         !self.remaining().is_zero()
     }
 
-    /// When the belief ends unless another renewal succeeds, on the holder's clock. `None` once it has ended.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.read(TermState::deadline)?
-    }
-
     /// The time that the belief lasts unless another renewal succeeds. Zero once it has ended.
     pub fn remaining(&self) -> Duration {
-        // The deadline first: the later the clock is read, the better.
-        let deadline = self.deadline();
-        let remaining = deadline.map(|deadline| deadline.since(self.reader.clock.holder()));
-        let remaining = remaining.unwrap_or_default();
-        if remaining.is_zero() {
-            self.over.store(true, Ordering::Release);
-        }
-        remaining
+        self.belief().remaining(self.number)
     }
 
     /// The time that the running work has to stop: until it is dropped, if it was asked to stop, or if it were asked now.
     ///
     /// While the lease is held that is the grace period. After a loss it is what the lease leaves, on the holder's
-    /// clock: [`Config::stop_budget`](crate::Config::stop_budget) from the last [`Self::deadline`] on. It is zero after
+    /// clock: [`Config::stop_budget`](crate::Config::stop_budget) from the end of the belief on. It is zero after
     /// a pause that was longer, and once another holder is known.
     pub fn time_to_stop(&self) -> Duration {
-        let now = self.reader.clock.holder();
-        let left = self.read(|term| term.time_to_stop(now, self.grace));
-        left.unwrap_or_default()
+        self.belief().time_to_stop(self.number)
     }
 
-    /// Until when the work may act unless another renewal succeeds, for work that runs outside of this process.
-    pub fn stop_limits(&self) -> StopLimits {
-        let limits = self.read(|term| term.limits);
-        limits
-            .unwrap_or_else(|| StopLimits::of(Instant::from_epoch(Duration::ZERO), Duration::ZERO))
+    /// When the belief ends unless another renewal succeeds, on the holder's clock, for the judges of simulations.
+    #[doc(hidden)]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.belief().deadline(self.number)
     }
 
-    /// Waits until [`Self::stop_limits`] are others than `known`, as they are after each renewal.
-    pub async fn stop_limits_after(&self, known: StopLimits) -> StopLimits {
-        let mut status = self.reader.known.clone();
-        let limits = |status: &KnownStatus| self.own_term(status).map(|term| term.limits);
-        let renewed = |status: &KnownStatus| limits(status).is_some_and(|limits| limits != known);
-        let limits = status
-            .wait_for(|it| renewed(it))
-            .await
-            .ok()
-            .and_then(|it| limits(&it));
-        match limits {
-            Some(limits) => limits,
-            // The candidate is gone, and renews nothing.
-            None => std::future::pending().await,
-        }
+    /// Until when the work may act, on the holder's clock, for the test kit.
+    #[doc(hidden)]
+    pub fn lease_limit(&self) -> Option<Instant> {
+        let limits = self.belief().limits(self.number);
+        limits.map(|limits| limits.lease_limit)
+    }
+
+    /// A layer that lets writes of an HTTP client pass in this term alone: a later term of this process does not let pass
+    /// what is left of an earlier one.
+    #[must_use]
+    pub fn leader_only(&self) -> LeaderOnlyLayer {
+        let term = Some((self.number, self.token()));
+        LeaderOnlyLayer::new(self.reader.clone(), term)
     }
 
     /// Spawns a task that the term owns, as `tokio::spawn` does one that nothing owns.
@@ -144,7 +119,7 @@ impl Leadership {
     /// It ends with the term: it is aborted when the work has returned, or is dropped, and the lease is neither handed
     /// over nor released before it is gone. A task that has to finish something first asks [`Self::stopped`], and the
     /// work awaits its handle before it returns. A panic of the task ends the run, as one of the work does
-    /// ([`RunOutcome::WorkPanicked`](crate::RunOutcome::WorkPanicked)). Once the term is over, the future is dropped
+    /// ([`Error::Panicked`](crate::Error::Panicked)). Once the term is over, the future is dropped
     /// without being run, and the handle is that of a cancelled task.
     ///
     /// A task spawned by `tokio::spawn` is not known here and goes on beside the next leader.
@@ -214,79 +189,102 @@ impl Leadership {
         self.tasks.enter()
     }
 
-    /// Waits until the work is to stop, and says why. Returns at once when it already is.
+    /// Waits until the work is to stop, and says why. Is done at once when it already is.
     ///
-    /// From then on the work has [`Self::time_to_stop`] to end. It is dropped afterwards, which may be at once.
-    pub async fn stopped(&self) -> StopReason {
-        let mut known = self.reader.known.clone();
-        loop {
-            let judged = self.judge(&known.borrow_and_update());
-            let deadline = match judged {
-                Ok(deadline) => deadline,
-                Err(reason) => return reason,
-            };
-            tokio::select! {
-                biased;
-                told = known.changed() => if told.is_err() {
-                    return StopReason::ShutDown;
-                },
-                () = self.reader.clock.sleep_until_holder(deadline) => {}
+    /// From then on the work has [`Self::time_to_stop`] to end. It is dropped afterwards, which may be at once. The future
+    /// borrows nothing, and may be sent and shared, as servers and controllers demand of what ends them:
+    ///
+    /// ```
+    /// # use elector_candidate::Leadership;
+    /// # async fn serve_with(shutdown: impl Future<Output = ()> + Send + Sync + 'static) -> std::io::Result<()> { Ok(()) }
+    /// async fn work(leadership: Leadership) -> std::io::Result<()> {
+    ///     let stopped = leadership.stopped();
+    ///     serve_with(async { drop(stopped.await) }).await
+    /// }
+    /// ```
+    ///
+    /// It says when to stop. Whether an effect may still take place is for [`Self::is_leader`] to say, which stays true
+    /// while the work drains.
+    pub fn stopped(
+        &self,
+    ) -> impl Future<Output = StopReason> + Send + Sync + Unpin + 'static + use<> {
+        let (reader, number) = (self.reader.clone(), self.number);
+        Stopped::new(async move {
+            let (belief, mut known) = (reader.belief, reader.known);
+            loop {
+                // From here on each publication wakes.
+                known.mark_unchanged();
+                let deadline = match belief.judge(number) {
+                    Ok(deadline) => deadline,
+                    Err(reason) => return reason,
+                };
+                tokio::select! {
+                    biased;
+                    told = known.changed() => if told.is_err() {
+                        return StopReason::ShutDown;
+                    },
+                    () = belief.clock().sleep_until_holder(deadline) => {}
+                }
             }
-        }
+        })
     }
 
-    /// Why the work is to stop, `None` while it is not. What [`Self::stopped`] would say, without waiting for it.
-    pub(crate) fn stop_reason(&self) -> Option<StopReason> {
-        self.judge(&self.reader.known.borrow()).err()
+    /// Why the work is to stop, `None` while it is not: it was asked to, or the belief is over by the clock, now. What
+    /// [`Self::stopped`] would say, without waiting for it.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.belief().judge(self.number).err()
+    }
+
+    /// A token that is cancelled when the work is to stop, for libraries that take one.
+    ///
+    /// It is late where the executor is blocked, or stands still: a task of it has to run. So ask [`Self::is_leader`]
+    /// before each effect. To cancel the token stops what listens to it, and neither the work nor the term.
+    ///
+    /// # Panics
+    ///
+    /// When it is called outside of a Tokio runtime.
+    #[cfg(feature = "tokio-util-0-7")]
+    pub fn cancellation_token(&self) -> tokio_util::sync::CancellationToken {
+        let token = tokio_util::sync::CancellationToken::new();
+        if self.stop_reason().is_some() {
+            token.cancel();
+            return token;
+        }
+        let (stopped, cancels) = (self.stopped(), token.clone().drop_guard());
+        tokio::spawn(async move {
+            stopped.await;
+            drop(cancels);
+        });
+        token
     }
 
     /// When the work is dropped, once it was asked to stop.
     pub(crate) fn stop_by(&self) -> Option<Instant> {
-        self.read(|term| term.stop.as_ref().map(|(_, by)| *by))?
+        self.belief().stop_by(self.number)
     }
 
     /// True once the work was asked to stop, be it by the clock alone.
     pub(crate) fn is_told(&self) -> bool {
-        self.stop_by().is_some() || self.over.load(Ordering::Acquire)
+        self.belief().is_told(self.number)
     }
 
-    /// Why the work is to stop, or when the belief ends that lets it go on.
-    fn judge(&self, known: &KnownStatus) -> Result<Instant, StopReason> {
-        let term = self.own_term(known).ok_or(StopReason::ShutDown)?;
-        match &term.stop {
-            Some((reason, _)) => return Err(reason.clone()),
-            // A candidate that is gone renews nothing and has stopped its work.
-            None if term.is_over() => return Err(StopReason::ShutDown),
-            None => {}
-        }
-        let believed = |deadline: &Instant| self.reader.clock.holder() < *deadline;
-        term.deadline().filter(believed).ok_or_else(|| {
-            self.over.store(true, Ordering::Release);
-            StopReason::Lost(Loss::DeadlinePassed)
-        })
+    /// The published belief, and the number of the term in it.
+    #[cfg(feature = "supervise")]
+    pub(crate) const fn reader(&self) -> (&StatusReader, u64) {
+        (&self.reader, self.number)
     }
 
-    fn read<T>(&self, read: impl FnOnce(&TermState) -> T) -> Option<T> {
-        self.own_term(&self.reader.known.borrow()).map(read)
-    }
-
-    /// The term of this guard, until another one follows.
-    fn own_term<'a>(&self, known: &'a KnownStatus) -> Option<&'a TermState> {
-        known
-            .term
-            .as_ref()
-            .filter(|term| term.number == self.number)
+    const fn belief(&self) -> &BeliefCell {
+        &self.reader.belief
     }
 }
 
 impl fmt::Debug for Leadership {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leadership")
-            .field("lease", &self.reader.lease)
-            .field("identity", &self.reader.identity)
             .field("term", &self.term)
             .field("token", &self.token)
-            .field("state", &self.read(TermState::clone))
+            .field("belief", self.belief())
             .field("tasks", &self.tasks)
             .finish_non_exhaustive()
     }

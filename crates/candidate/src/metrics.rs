@@ -1,7 +1,7 @@
 //! The figures of candidates, as Prometheus takes them.
 //!
 //! ```text
-//!   events, requests ──> LeaseFigures ──> CandidateMetrics: counters, histograms ─┬─> scrape
+//!   events, requests ──> LeaseFigures ──> Metrics: counters, histograms ─┬─> scrape
 //!   CandidateHandle ─────────────────────> StatusCollector: asked at the scrape ──┘
 //! ```
 //!
@@ -15,12 +15,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use elector_runtime::{Clock, MetricDescription, MetricSet};
+#[cfg(feature = "prometheus-client-0-25")]
 use prometheus_client::registry::Registry;
 
 use self::lease_families::LeaseFamilies;
 use self::lease_figures::LeaseFigures;
 use self::status_collector::StatusCollector;
-use crate::config::Mode;
 use crate::handle::CandidateHandle;
 
 /// The figures of the candidates of a process. Clones are the same ones.
@@ -28,28 +28,25 @@ use crate::handle::CandidateHandle;
 /// Any number of candidates may share them ([`Candidate::with_metrics`](crate::Candidate::with_metrics)): each lease has
 /// labels of its own. `docs/metrics.md` describes each figure.
 ///
-/// They are served with the other metrics of a program from its own registry, or as a text:
+/// They are served as a text, or with the other metrics of a program from its own registry: `register`, with feature
+/// `prometheus-client-0-25`, takes one of that version.
 ///
 /// ```
-/// use elector_candidate::CandidateMetrics;
-/// use elector_candidate::prometheus_client::registry::Registry;
+/// use elector_candidate::Metrics;
 ///
-/// let metrics = CandidateMetrics::default();
-/// let mut registry = Registry::default();
-/// metrics.register(&mut registry);
-///
+/// let metrics = Metrics::default();
 /// assert!(metrics.encode().ends_with("# EOF\n"));
 /// ```
 #[derive(Clone)]
-pub struct CandidateMetrics {
+pub struct Metrics {
     set: Arc<MetricSet>,
     statuses: StatusCollector,
     figures: Arc<LeaseFamilies>,
 }
 
-// === impl CandidateMetrics ===
+// === impl Metrics ===
 
-impl CandidateMetrics {
+impl Metrics {
     /// The content type of what [`Self::encode`] returns.
     pub const CONTENT_TYPE: &str = MetricSet::CONTENT_TYPE;
 
@@ -59,11 +56,13 @@ impl CandidateMetrics {
     }
 
     /// Registers the figures with those of a program, once: a registry that has them twice serves each sample twice.
+    #[cfg(feature = "prometheus-client-0-25")]
     pub fn register(&self, registry: &mut Registry) {
         self.set.register(registry);
     }
 
-    /// The descriptions of all metrics, also of those that have no sample yet.
+    /// The descriptions of all metrics, also of those that have no sample yet, for the tests of the documentation.
+    #[doc(hidden)]
     pub fn descriptions(&self) -> &[MetricDescription] {
         self.set.descriptions()
     }
@@ -73,15 +72,14 @@ impl CandidateMetrics {
         &self,
         handle: CandidateHandle,
         clock: Arc<dyn Clock>,
-        mode: Mode,
     ) -> Arc<LeaseFigures> {
-        let figures = LeaseFigures::new(&self.figures, handle.lease(), clock, mode);
+        let figures = LeaseFigures::new(&self.figures, handle.lease(), clock);
         self.statuses.follow(handle);
         Arc::new(figures)
     }
 }
 
-impl Default for CandidateMetrics {
+impl Default for Metrics {
     fn default() -> Self {
         let (mut set, statuses) = (MetricSet::default(), StatusCollector::default());
         set.collect(statuses.clone(), StatusCollector::descriptions());
@@ -94,8 +92,8 @@ impl Default for CandidateMetrics {
     }
 }
 
-impl fmt::Debug for CandidateMetrics {
+impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CandidateMetrics").finish_non_exhaustive()
+        f.debug_struct("Metrics").finish_non_exhaustive()
     }
 }

@@ -1,14 +1,19 @@
 //! The configuration of a candidate with nothing left to be found, and what others are told of it.
 
+use std::time::Duration;
+
 use elector_api::{CandidateApi, Lease, LeaseCandidate, validate_candidate, validate_lease};
 use elector_protocol::holder::{
     Acquisition, HolderConfig, HolderMode, Loss, StopReason, TakeoverPolicy,
 };
-use elector_protocol::{Identity, Instant, LeaseKey, Version};
+use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey, StrategyName, Version};
+use elector_runtime::Cluster as ApiServer;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use crate::config::{Config, ConfigError, Mode};
+use crate::config::{Config, ConfigError, Mode, Setting};
 use crate::identity::{pod_or_host_name, random_identity};
-use crate::term_state::StopLimits;
+use crate::owner::Owner;
+use crate::term_state::WorkLimits;
 
 /// The given configuration, and the values found where nothing was given.
 #[derive(Clone, Debug)]
@@ -17,6 +22,12 @@ pub(crate) struct ResolvedConfig {
     pub(crate) lease: LeaseKey,
     /// Its identity.
     pub(crate) identity: Identity,
+    /// The version of its binary, empty where none is told.
+    version: String,
+    emulation_version: String,
+    strategy: StrategyName,
+    /// The constants of the protocol.
+    pub(crate) timing: CandidateTiming,
     /// The rest, as it was given.
     pub(crate) given: Config,
 }
@@ -33,7 +44,7 @@ impl Config {
     ///
     /// Names the first setting that breaks a rule, and the rule.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ResolvedConfig::new(self.clone(), "default").map(drop)
+        ResolvedConfig::new(self.clone(), "default", ApiServer::REQUEST_TIMEOUT).map(drop)
     }
 }
 
@@ -41,37 +52,83 @@ impl Config {
 
 impl ResolvedConfig {
     /// Finds what was not given, and checks everything that can be checked without asking the cluster, whose own
-    /// namespace is `namespace`.
-    pub(crate) fn new(given: Config, namespace: &str) -> Result<Self, ConfigError> {
-        given.timing.validate()?;
+    /// namespace is `namespace`, and whose requests take no longer than that.
+    pub(crate) fn new(
+        given: Config,
+        namespace: &str,
+        request_timeout: Duration,
+    ) -> Result<Self, ConfigError> {
+        let by_flags = given.by_flags;
+        let resolved = Self::resolve(given, namespace, request_timeout);
+        resolved.map_err(|error| error.named_by_flag(by_flags))
+    }
+
+    fn resolve(
+        given: Config,
+        namespace: &str,
+        request_timeout: Duration,
+    ) -> Result<Self, ConfigError> {
+        let timing = given.timing.resolved(request_timeout);
+        timing.validate()?;
         given.validate_waits()?;
-        let identity = given.identity.clone();
+        let identity = match (&given.identity, &given.process_name) {
+            (Some(identity), _) => Identity::new(identity.as_str())
+                .ok_or_else(|| ConfigError::new(Setting::IDENTITY, "is empty"))?,
+            (None, Some(name)) => random_identity(name),
+            (None, None) => random_identity(&pod_or_host_name()),
+        };
+        let (mut version, mut emulation_version) = (String::new(), String::new());
+        let mut strategy = StrategyName::oldest_emulation_version();
+        if given.mode.registers() {
+            version = parsed_version(Setting::VERSION, given.version.as_deref())?;
+            emulation_version = match &given.emulation_version {
+                None => version.clone(),
+                given => parsed_version(Setting::EMULATION_VERSION, given.as_deref())?,
+            };
+            strategy = parsed_strategy(&given.strategy)?;
+        }
         let config = Self {
             lease: LeaseKey::new(
                 given.namespace.as_deref().unwrap_or(namespace),
                 &*given.lease,
             ),
-            identity: identity.unwrap_or_else(|| random_identity(&pod_or_host_name())),
+            identity,
+            version,
+            emulation_version,
+            strategy,
+            timing,
             given,
         };
         // Of all APIs the one that lets in the most names.
-        config.validate_in(CandidateApi::V1Beta1)?;
+        config.check_objects(CandidateApi::V1Beta1)?;
         Ok(config)
     }
 
     /// Checks what others are told, where the LeaseCandidates are those of this API.
     pub(crate) fn validate_in(&self, api: CandidateApi) -> Result<(), ConfigError> {
+        let checked = self.check_objects(api);
+        checked.map_err(|error| error.named_by_flag(self.given.by_flags))
+    }
+
+    fn check_objects(&self, api: CandidateApi) -> Result<(), ConfigError> {
         if self.given.mode.registers() {
-            self.validate_candidate(api)?;
+            if let Some(part) = self.given.candidate_owner.as_ref().and_then(Owner::missing) {
+                let rule = format!("lacks its {part}");
+                return Err(ConfigError::new(Setting::CANDIDATE_OWNER, rule));
+            }
+            let mut errors = validate_candidate(&self.object(api));
+            // The error of what was given comes before errors that follow from it.
+            errors.sort_by_key(|error| error.field != "spec.binaryVersion");
+            if let Some(error) = errors.first() {
+                return Err(ConfigError::refused(error));
+            }
         }
-        match validate_lease(&Lease::named(&self.lease))
-            .into_iter()
-            .next()
-        {
-            Some(error) => Err(ConfigError::Lease {
-                name: self.lease.name.as_ref().to_owned(),
-                error,
-            }),
+        match validate_lease(&Lease::named(&self.lease)).first() {
+            Some(error) if error.field == "metadata.namespace" => Err(ConfigError::refused(error)),
+            Some(error) => Err(ConfigError::new(
+                Setting::LEASE,
+                format!("is refused: no Lease can have this name: {error}"),
+            )),
             None => Ok(()),
         }
     }
@@ -92,30 +149,12 @@ impl ResolvedConfig {
     /// When work is to be gone that is asked to stop now for this reason, and whose limits are those. After a loss it has
     /// what is left of the lease: counted from the last deadline that it was told, and not from now, because this process
     /// may have been paused.
-    pub(crate) fn stop_by(&self, reason: &StopReason, limits: StopLimits, now: Instant) -> Instant {
+    pub(crate) fn stop_by(&self, reason: &StopReason, limits: WorkLimits, now: Instant) -> Instant {
         let grace = self.given.grace;
         match reason {
             StopReason::Lost(loss) if self.is_succeeded(loss) => now,
             StopReason::HandOver { .. } | StopReason::ShutDown => now.after(grace),
             _ => limits.stop_by(now, grace),
-        }
-    }
-
-    fn validate_candidate(&self, api: CandidateApi) -> Result<(), ConfigError> {
-        let strategy = &self.given.strategy;
-        if self.given.binary_version.is_none() {
-            return Err(ConfigError::MissingVersion);
-        }
-        let mut errors = validate_candidate(&self.object(api));
-        // The error of what was given comes before errors that follow from it.
-        errors.sort_by_key(|error| error.field != "spec.binaryVersion");
-        let is_ours = |text: &str| text.starts_with(OUR_STRATEGIES);
-        match errors.into_iter().next() {
-            Some(error) => Err(ConfigError::Candidate(error)),
-            None if is_ours(strategy.as_str()) && strategy.strategy().is_none() => {
-                Err(ConfigError::Strategy(strategy.clone()))
-            }
-            None => Ok(()),
         }
     }
 
@@ -129,13 +168,13 @@ impl ResolvedConfig {
         };
         HolderConfig {
             identity: self.identity.clone(),
-            timing: self.given.timing.clone(),
+            timing: self.timing.clone(),
             mode: match self.given.mode {
                 // A disabled election has no machine that would ask.
                 Mode::Elected | Mode::Disabled => HolderMode::Elected,
                 Mode::Auto => HolderMode::Auto {
                     fallback: self.given.fallback,
-                    acquisition: acquisition(Some(self.given.strategy.clone())),
+                    acquisition: acquisition(Some(self.strategy.clone())),
                 },
                 Mode::Plain => HolderMode::Plain(acquisition(None)),
             },
@@ -145,36 +184,67 @@ impl ResolvedConfig {
     /// The LeaseCandidate as this process writes it, without its times.
     pub(crate) fn object(&self, api: CandidateApi) -> LeaseCandidate {
         let candidate = LeaseCandidate::named(api, &self.lease, &self.identity);
-        self.offer(match &self.given.owner {
-            Some(pod) => candidate.owned_by_pod(&pod.name, &pod.uid),
+        self.offer(match &self.given.candidate_owner {
+            Some(owner) => owned_by(candidate, owner),
             None => candidate,
         })
     }
 
     /// An existing LeaseCandidate with what this process offers.
     pub(crate) fn offer(&self, mut candidate: LeaseCandidate) -> LeaseCandidate {
-        let text = |version: &Option<_>| {
-            version
-                .as_ref()
-                .map_or_else(String::new, Version::to_string)
-        };
-        let given = &self.given;
-        candidate.spec.binary_version = text(&given.binary_version);
-        candidate.spec.emulation_version = match &given.emulation_version {
-            None => candidate.spec.binary_version.clone(),
-            given => text(given),
-        };
+        candidate.spec.binary_version.clone_from(&self.version);
         candidate
-            .with_strategy(given.strategy.as_str())
-            .marked(given.timing.lease_duration)
+            .spec
+            .emulation_version
+            .clone_from(&self.emulation_version);
+        candidate
+            .with_strategy(self.strategy.as_str())
+            .marked(self.timing.lease_duration)
     }
+}
+
+fn owned_by(mut candidate: LeaseCandidate, owner: &Owner) -> LeaseCandidate {
+    candidate.metadata.owner_references = Some(vec![OwnerReference {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+        ..OwnerReference::default()
+    }]);
+    candidate
+}
+
+fn parsed_version(setting: Setting, text: Option<&str>) -> Result<String, ConfigError> {
+    match text {
+        None | Some("") => Err(ConfigError::new(
+            setting,
+            "is missing: electors choose by it, unless the mode is plain or disabled",
+        )),
+        Some(text) => match text.parse::<Version>() {
+            Ok(version) => Ok(version.to_string()),
+            Err(error) => Err(ConfigError::new(setting, format!("is refused: {error}"))),
+        },
+    }
+}
+
+fn parsed_strategy(text: &str) -> Result<StrategyName, ConfigError> {
+    let refused = |rule| ConfigError::new(Setting::STRATEGY, rule);
+    let strategy = text.parse::<StrategyName>();
+    let strategy = strategy.map_err(|error| refused(format!("is refused: {error}")))?;
+    if text.starts_with(OUR_STRATEGIES) && strategy.strategy().is_none() {
+        let known = StrategyName::KNOWN.join(", ");
+        return Err(refused(format!("is {strategy}: Elector has {known}")));
+    }
+    Ok(strategy)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    fn resolved(config: Config, namespace: &str) -> ResolvedConfig {
+        ResolvedConfig::new(config, namespace, Duration::MAX).unwrap()
+    }
 
     /// An elector waits before it grants what was emptied or deleted, so that the work has its time; client-go does not.
     /// A process that renews the term under the same name leads already; one that was granted a new term had to wait.
@@ -182,10 +252,9 @@ mod tests {
     fn after_a_loss_the_work_has_what_the_lease_leaves_unless_another_may_lead_already() {
         let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
         let stop_by = |client_go_peers, reason: &StopReason| {
-            let mut config = Config::new("web", "1.2.3".parse().unwrap());
-            (config.client_go_peers, config.grace) = (client_go_peers, Duration::from_secs(60));
-            let config = ResolvedConfig::new(config, "ns").unwrap();
-            let limits = StopLimits::of(at(10), Duration::from_secs(3));
+            let config = Config::new("web", "1.2.3").grace(Duration::from_secs(60));
+            let config = resolved(config.client_go_peers(client_go_peers), "ns");
+            let limits = WorkLimits::of(at(10), Duration::from_secs(3));
             config.stop_by(reason, limits, at(7)).since(at(0)).as_secs()
         };
         let by = Identity::new("other");
@@ -211,8 +280,8 @@ mod tests {
 
     #[test]
     fn what_is_not_given_is_found_and_what_is_given_stays() {
-        let usual = Config::new("web", "1.0.0".parse().unwrap());
-        let one = ResolvedConfig::new(usual.clone(), "team").unwrap();
+        let usual = Config::new("web", "1.0.0");
+        let one = resolved(usual.clone(), "team");
         assert_eq!(one.lease, LeaseKey::new("team", "web"));
         let host = pod_or_host_name();
         let name = one.identity.as_str();
@@ -220,15 +289,15 @@ mod tests {
             name.len() > 17 && (name.contains(&host) || host.is_empty()),
             "{name} at {host}"
         );
-        let other = ResolvedConfig::new(usual.clone(), "team").unwrap();
+        let other = resolved(usual.clone(), "team");
         assert_ne!(
             one.identity, other.identity,
             "a configuration may be used twice"
         );
-        let me = Identity::new("me").unwrap();
-        let given = usual.in_namespace("other").identified_as(me.clone());
-        let resolved = ResolvedConfig::new(given, "team").unwrap();
-        let lease = LeaseKey::new("other", "web");
-        assert_eq!((resolved.lease, resolved.identity), (lease, me));
+        let named = resolved(usual.clone().process_name("pod-7"), "team");
+        assert!(named.identity.as_str().starts_with("pod-7-"), "{named:?}");
+        let given = resolved(usual.namespace("other").identity("me"), "team");
+        assert_eq!(given.lease, LeaseKey::new("other", "web"));
+        assert_eq!(given.identity.as_str(), "me");
     }
 }

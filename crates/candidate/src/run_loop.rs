@@ -16,15 +16,16 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::sync::oneshot;
 
-use crate::boxed_work::{BoxedOutcome, MakeWork, WorkOrders};
+use crate::boxed_work::{MakeWork, WorkOrders};
 use crate::candidate_context::CandidateContext;
-use crate::config::{AfterFailure, AfterTerm, Mode};
+use crate::config::Mode;
 use crate::disabled::run_disabled;
+use crate::error::Error;
 use crate::event::Event;
-use crate::finish::{Finish, ShutdownSignal};
+use crate::finish::{Finish, RunEnd, ShutdownSignal};
 use crate::health_monitor::{HealthMonitor, HealthProbe};
 use crate::leadership::Leadership;
-use crate::outcome::{RunError, RunOutcome, TermEnd};
+use crate::outcome::TermEnd;
 use crate::session::CandidateSession;
 #[cfg(feature = "events")]
 use crate::term_events::{TermEventQueue, publish_beside};
@@ -63,7 +64,7 @@ impl RunLoop {
     pub(crate) async fn run(
         mut self,
         shutdown: oneshot::Receiver<Infallible>,
-    ) -> Result<BoxedOutcome, RunError> {
+    ) -> Result<RunEnd, Error> {
         #[cfg(feature = "events")]
         if let Some(publisher) = self.record_events() {
             let clock = Arc::clone(&self.run.clock);
@@ -88,19 +89,19 @@ impl RunLoop {
     async fn run_sessions(
         mut self,
         shutdown: oneshot::Receiver<Infallible>,
-    ) -> Result<BoxedOutcome, RunError> {
+    ) -> Result<RunEnd, Error> {
         let mut shutdown = shutdown.fuse();
         let mut pause = RetryPause::new(self.run.seed);
         let mut health = HealthMonitor::new(
             self.health.take(),
-            self.run.config.given.health.clone(),
+            self.run.config.given.health,
             Arc::clone(&self.run.clock),
             self.run.work_runtime.clone(),
         );
         loop {
             tokio::select! {
                 biased;
-                _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
+                _ = &mut shutdown => return Ok(RunEnd::shut_down()),
                 () = self.recover(&mut health) => {}
             }
             let (mut began, mut led) = (self.run.clock.holder(), false);
@@ -109,18 +110,18 @@ impl RunLoop {
                 self.orders.place(leadership)
             };
             let session = self.run_session(&mut work, &mut health, &mut shutdown);
-            let outcome = session.await?;
-            if shutdown.is_terminated() || !self.goes_on_after(&outcome, led) {
-                return Ok(outcome);
+            let end = session.await?;
+            if shutdown.is_terminated() || !self.goes_on_after(&end, led) {
+                return Ok(end);
             }
             let retry_after = pause.next(began, self.run.clock.holder());
-            if let Some(error) = failure_text(&outcome) {
+            if let Some(error) = failure_text(&end.reason) {
                 self.run.emit(&Event::WorkFailed { error, retry_after });
             }
             let over = self.run.clock.holder().after(retry_after);
             tokio::select! {
                 biased;
-                _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
+                _ = &mut shutdown => return Ok(RunEnd::shut_down()),
                 () = self.run.clock.sleep_until_holder(over) => {}
             }
         }
@@ -152,7 +153,7 @@ impl RunLoop {
         work: &mut MakeWork<'_>,
         health: &mut HealthMonitor,
         shutdown: &mut ShutdownSignal,
-    ) -> Result<BoxedOutcome, RunError> {
+    ) -> Result<RunEnd, Error> {
         let run = &self.run;
         if run.config.given.mode == Mode::Disabled {
             return Ok(run_disabled(run, work, health, shutdown).await);
@@ -163,10 +164,10 @@ impl RunLoop {
         let served: Option<CandidateApi> = if run.config.given.mode == Mode::Elected {
             tokio::select! {
                 biased;
-                _ = &mut *shutdown => return Ok(RunOutcome::ShutDown(None)),
+                _ = &mut *shutdown => return Ok(RunEnd::shut_down()),
                 error = health.unwell() => {
                     run.note_unwell(&error);
-                    return Ok(Finish::outcome(Some(Finish::Unwell(error)), None));
+                    return Ok(RunEnd::new(Some(Finish::Unwell(error)), None));
                 }
                 api = api_discovery.next() => Some(api),
             }
@@ -183,28 +184,27 @@ impl RunLoop {
     }
 
     /// True if another session follows one that ended so. `led` is true if it had a term.
-    fn goes_on_after(&self, outcome: &BoxedOutcome, led: bool) -> bool {
+    fn goes_on_after(&self, end: &RunEnd, led: bool) -> bool {
         let given = &self.run.config.given;
-        let returns = given.after_term == AfterTerm::Return;
-        match outcome {
-            RunOutcome::WorkFailed { term, .. } | RunOutcome::WorkPanicked { term, .. } => {
-                match term {
-                    TermEnd::WorkStillRuns => false,
-                    TermEnd::Lost(_) | TermEnd::HandedOver { .. } if returns => false,
-                    _ => given.after_failure == AfterFailure::Retry,
-                }
-            }
-            RunOutcome::Unwell { term, .. } => *term != TermEnd::WorkStillRuns && !(led && returns),
+        let still_runs = end.term == Some(TermEnd::WorkStillRuns);
+        match (&end.reason, &end.term) {
+            _ if still_runs => false,
+            (
+                Finish::WorkFailed(_) | Finish::WorkPanicked(_),
+                Some(TermEnd::Lost(_) | TermEnd::HandedOver { .. }),
+            ) if given.one_term => false,
+            (Finish::WorkFailed(_) | Finish::WorkPanicked(_), _) => given.retry_work,
+            (Finish::Unwell(_), _) => !(led && given.one_term),
             _ => false,
         }
     }
 }
 
 /// The error of work that failed, or its panic.
-fn failure_text(outcome: &BoxedOutcome) -> Option<String> {
-    match outcome {
-        RunOutcome::WorkFailed { error, .. } => Some(error.clone()),
-        RunOutcome::WorkPanicked { message, .. } => Some(format!("panic: {message}")),
+fn failure_text(reason: &Finish) -> Option<String> {
+    match reason {
+        Finish::WorkFailed(error) => Some(error.clone()),
+        Finish::WorkPanicked(message) => Some(format!("panic: {message}")),
         _ => None,
     }
 }

@@ -26,13 +26,13 @@ use self::inputs::{CandidateInput, candidate_event};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::{CandidateResponse, LeaseWriteUnderWay};
-use crate::boxed_work::{BoxedOutcome, MakeWork};
+use crate::boxed_work::MakeWork;
 use crate::candidate_context::CandidateContext;
-use crate::config::AfterTerm;
+use crate::error::Error;
 use crate::event::Event;
-use crate::finish::{Finish, ShutdownSignal};
+use crate::finish::{Finish, RunEnd, ShutdownSignal};
 use crate::health_monitor::HealthMonitor;
-use crate::outcome::{RunError, TermEnd};
+use crate::outcome::TermEnd;
 use crate::term_state::TermState;
 use crate::work::TermWork;
 
@@ -49,6 +49,8 @@ pub(crate) struct CandidateSession<'a> {
     work: Option<TermWork>,
     /// The term that began last and whose end has not been reported.
     term: Option<Term>,
+    /// When the clock alone changes the published status next.
+    status_changes_at: Option<Instant>,
     /// The wait that was reported last, since the last term.
     announced: Option<WaitReason>,
     /// The time for which the lease had been free when this process asked for the term itself.
@@ -84,6 +86,7 @@ impl<'a> CandidateSession<'a> {
             write: None,
             work: None,
             term: None,
+            status_changes_at: None,
             announced: None,
             acquired: None,
             last_end: None,
@@ -98,7 +101,7 @@ impl<'a> CandidateSession<'a> {
         work: &mut MakeWork<'_>,
         health: &mut HealthMonitor,
         shutdown: &mut ShutdownSignal,
-    ) -> Result<BoxedOutcome, RunError> {
+    ) -> Result<RunEnd, Error> {
         let run = self.run;
         let options = WatchOptions::candidate(run.seed);
         let mut leases = self.holder.watch(self.writer.cluster(), &options);
@@ -108,7 +111,7 @@ impl<'a> CandidateSession<'a> {
         loop {
             let wake_at = self.advance(work)?;
             if self.is_over() {
-                return Ok(Finish::outcome(self.finish.take(), self.last_end.take()));
+                return Ok(RunEnd::new(self.finish.take(), self.last_end.take()));
             }
             health.note_term(self.term);
             let input = tokio::select! {
@@ -131,7 +134,7 @@ impl<'a> CandidateSession<'a> {
     }
 
     /// Tells the machines what came in. Says whether the LeaseCandidate is to be watched in another API from now on.
-    fn handle_input(&mut self, input: CandidateInput) -> Result<bool, RunError> {
+    fn handle_input(&mut self, input: CandidateInput) -> Result<bool, Error> {
         let moment = self.run.clock.moment();
         let now = moment.holder;
         if let CandidateInput::LeaseResponse(LeaseResponse::Wrote(outcome)) = &input {
@@ -174,14 +177,14 @@ impl<'a> CandidateSession<'a> {
             CandidateInput::Removed | CandidateInput::Time => {}
         }
         if self.registration.take_ping() {
-            self.holder.machine.handle_ping(moment);
+            self.holder.handle_ping(moment);
         }
         let stands_down = self
             .registration
             .stands_down_for(now, self.run.clock.wall());
-        self.holder.machine.handle_stand_down(stands_down.is_some());
+        self.holder.handle_stand_down(stands_down.is_some());
         if self.registration.is_withdrawn() {
-            self.holder.machine.handle_withdrawn();
+            self.holder.handle_withdrawn();
         }
         Ok(moved)
     }
@@ -190,7 +193,7 @@ impl<'a> CandidateSession<'a> {
         &mut self,
         now: Instant,
         response: CandidateResponse,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Error> {
         if let CandidateResponse::Wrote(outcome) = &response
             && let Some(error) = outcome.error()
         {
@@ -202,33 +205,35 @@ impl<'a> CandidateSession<'a> {
         self.registration
             .handle_response(now, response, config, failures, leads)?;
         if released {
-            self.holder.machine.handle_withdrawn();
+            self.holder.handle_withdrawn();
         }
         Ok(())
     }
 
     /// Takes both machines as far as they go now. Returns when to look again.
-    fn advance(&mut self, work: &mut MakeWork<'_>) -> Result<Option<Instant>, RunError> {
+    fn advance(&mut self, work: &mut MakeWork<'_>) -> Result<Option<Instant>, Error> {
         let moment = self.run.clock.moment();
         let now = moment.holder;
         let silence = self.check_silence(now);
-        let decision = self.holder.machine.step(moment, self.run.clock.wall());
+        let decision = self.holder.step(moment, self.run.clock.wall());
         let stop = decision.effects.iter().find_map(|effect| match effect {
             Effect::Stop(reason) => Some(reason),
             _ => None,
         });
         // Before anything that may take its time, as a line of the log may.
-        let machine = &self.holder.machine;
-        let (known, wait) = (machine.known(), machine.waiting(moment));
+        let holder = &self.holder;
+        let (known, wait) = (holder.known(), holder.waiting(moment));
         self.run
             .status
-            .publish(now, machine.belief(), stop, known, wait);
+            .publish(now, holder.belief(), stop, known, wait);
+        let changes_at = self.run.status.note_time(self.status_changes_at, now);
+        self.status_changes_at = changes_at;
         for effect in decision.effects {
             self.perform(effect, now, work);
         }
         self.announce_wait(moment);
         let limit = self.enforce_limit(now);
-        let answers = self.holder.machine.can_accept();
+        let answers = self.holder.can_accept();
         let (config, wall) = (&self.run.config, self.run.clock.wall());
         let registration = self.registration.advance(now, wall, config, answers);
         if self.term.is_none() {
@@ -238,7 +243,7 @@ impl<'a> CandidateSession<'a> {
             self.run.emit(&Event::Registered);
         }
         if self.finish.is_some() && self.work.is_none() && self.finish_by.is_none() {
-            let patience = self.run.config.given.timing.request_timeout * SHUTDOWN_REQUESTS;
+            let patience = self.run.config.timing.request_timeout * SHUTDOWN_REQUESTS;
             self.finish_by = Some(now.after(patience));
         }
         let stands_down = self.registration.stands_down_for(now, wall);
@@ -248,6 +253,7 @@ impl<'a> CandidateSession<'a> {
             stands_down.map(|remaining| now.after(remaining)),
             limit,
             silence,
+            changes_at,
             self.finish_by,
             self.failures.tick(now),
         ];
@@ -260,7 +266,7 @@ impl<'a> CandidateSession<'a> {
             self.holder.expect_silence(now);
             return None;
         }
-        let silence = self.run.config.given.timing.renew_interval * 2;
+        let silence = self.run.config.timing.renew_interval * 2;
         let (silent, next) = self.holder.check_silence(now, silence);
         if silent {
             // Electors ask for candidates when a leader is gone: their ping must not be missed either.
@@ -275,7 +281,7 @@ impl<'a> CandidateSession<'a> {
             Effect::Stop(reason) => self.stop_work(reason, now),
             Effect::Ended(ending) => {
                 self.end_term(ending.into());
-                if self.finish.is_none() && self.run.config.given.after_term == AfterTerm::Return {
+                if self.finish.is_none() && self.run.config.given.one_term {
                     self.begin_finish(Finish::TermEnded);
                 }
             }
@@ -290,7 +296,7 @@ impl<'a> CandidateSession<'a> {
     /// Begins to end the run.
     fn begin_finish(&mut self, finish: Finish) {
         finish.add_to(&mut self.finish);
-        self.holder.machine.shut_down(self.run.clock.moment());
+        self.holder.shut_down(self.run.clock.moment());
         self.registration.machine.withdraw();
     }
 
@@ -306,7 +312,7 @@ impl<'a> CandidateSession<'a> {
         if self.finish.is_none() || self.work.is_some() {
             return false;
         }
-        let done = self.holder.machine.is_finished() && self.registration.is_withdrawn();
+        let done = self.holder.is_finished() && self.registration.is_withdrawn();
         let late = self
             .finish_by
             .is_some_and(|finish_by| finish_by <= self.run.clock.holder());

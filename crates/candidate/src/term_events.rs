@@ -34,8 +34,6 @@ pub(crate) struct TermEventQueue {
 /// The facts for the next Event, and the state of the budget.
 #[derive(Default)]
 struct TermEventState {
-    /// True if the term that is about to begin was acquired.
-    acquired: bool,
     /// The newest revision of the Lease that was known, for when it is gone.
     revision: Option<(Uid, ResourceVersion)>,
     /// When the budget is whole again.
@@ -57,10 +55,10 @@ impl TermEventQueue {
     pub(crate) fn start(cluster: &Cluster, reader: StatusReader) -> (Self, EventPublisher) {
         // The whole budget fits.
         let (sender, queue) = mpsc::channel(BURST as usize);
-        let instance = reader.identity.as_str();
+        let instance = reader.belief.identity().as_str();
         let recorder =
             LeaseEventRecorder::new(cluster.clone(), CANDIDATE_REPORTING_CONTROLLER, instance);
-        let publisher = EventPublisher::new(queue, recorder, Arc::clone(&reader.clock));
+        let publisher = EventPublisher::new(queue, recorder, Arc::clone(reader.belief.clock()));
         let queue = Self {
             queue: sender,
             reader,
@@ -71,8 +69,8 @@ impl TermEventQueue {
 
     /// An observer that records the terms after it has told that one.
     pub(crate) fn observing(self, observer: CandidateObserver) -> CandidateObserver {
-        Arc::new(move |event| {
-            observer(event);
+        Arc::new(move |lease, event| {
+            observer(lease, event);
             self.record(event);
         })
     }
@@ -80,17 +78,10 @@ impl TermEventQueue {
     fn record(&self, event: &Event) {
         // A poisoned lock holds a valid state: nothing in it depends on the rest.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let StatusReader {
-            lease, identity, ..
-        } = &self.reader;
+        let (lease, identity) = (self.reader.belief.lease(), self.reader.belief.identity());
         let text = match event {
-            Event::Acquired { .. } => {
-                state.acquired = true;
-                return;
-            }
-            Event::Leading { term, token } => {
-                let acquired = std::mem::take(&mut state.acquired);
-                TermEventText::of_begin(identity, *term, *token, acquired)
+            Event::Leading { term, token, by } => {
+                TermEventText::of_begin(identity, *term, *token, *by)
             }
             Event::Ended { term, end } => TermEventText::of_end(identity, *term, end),
             _ => return,
@@ -110,7 +101,7 @@ impl TermEventQueue {
             note: text.note,
             related: None,
         };
-        let now = self.reader.clock.holder();
+        let now = self.reader.belief.now();
         state.failures.tick(now);
         if !state.take(now) || self.queue.try_send(event).is_err() {
             let text = format!("left out Events of the lease {lease}: too many");

@@ -1,8 +1,9 @@
 //! The term of this process, in the one place where it is computed until when that may believe and its work may act.
 //!
 //! ```text
-//!   machine ──> session ──> StatusPublisher: TermState ──┬──> Leadership, StopToken, LeaderGate; the supervisor's pipe
-//!                                                        └──> CandidateHandle, WriteGuard, metrics
+//!   machine ──> session ──> StatusPublisher ──> BeliefCell: TermState ──┬──> Leadership, LeaderGate, supervise
+//!                                                                       ├──> CandidateHandle, LeaderOnlyLayer, metrics
+//!                                                                       └──> LeaseStatus
 //! ```
 
 use std::time::Duration;
@@ -11,17 +12,13 @@ use elector_protocol::holder::{Belief, StopReason};
 use elector_protocol::{Instant, Term, Token};
 
 /// Until when the work of a term may act unless another renewal succeeds, on the holder's clock.
-///
-/// Work in this process is held to it by the candidate. Work that runs in another process may be held to it by that
-/// process too, so that it also ends where this one is stopped: tell it the limits of
-/// [`Leadership::stop_limits`](crate::Leadership::stop_limits) again after each renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StopLimits {
+pub(crate) struct WorkLimits {
     /// When the belief ends. Work that was not asked to stop before is asked then.
-    pub deadline: Instant,
+    pub(crate) deadline: Instant,
     /// Until when it may act if it is asked at the deadline:
     /// [`Config::stop_budget`](crate::Config::stop_budget) later.
-    pub lease_limit: Instant,
+    pub(crate) lease_limit: Instant,
 }
 
 /// A term of this process, as its session publishes it. All that ask who leads here read it, by the clock.
@@ -32,7 +29,7 @@ pub(crate) struct TermState {
     pub(crate) term: Term,
     pub(crate) token: Token,
     /// Until when the work may act, by the last deadline of the belief.
-    pub(crate) limits: StopLimits,
+    pub(crate) limits: WorkLimits,
     stage: TermStage,
     /// Why the work is to stop and when it is dropped, once it was asked to.
     pub(crate) stop: Option<(StopReason, Instant)>,
@@ -49,9 +46,9 @@ enum TermStage {
     Over,
 }
 
-// === impl StopLimits ===
+// === impl WorkLimits ===
 
-impl StopLimits {
+impl WorkLimits {
     pub(crate) const fn of(deadline: Instant, budget: Duration) -> Self {
         Self {
             deadline,
@@ -61,8 +58,7 @@ impl StopLimits {
 
     /// When work is to be gone that is asked to stop at `told` and may take `grace` for it: no later than the lease
     /// allows. After a pause that may have passed already, and then it is dropped, or killed, at once.
-    #[must_use]
-    pub fn stop_by(&self, told: Instant, grace: Duration) -> Instant {
+    pub(crate) fn stop_by(&self, told: Instant, grace: Duration) -> Instant {
         told.after(grace).min(self.lease_limit)
     }
 }
@@ -76,7 +72,7 @@ impl TermState {
             (Some(term), None) => term.lose(),
             (Some(term), Some(belief)) if !term.is_over() => {
                 if term.stage == TermStage::Believed {
-                    term.limits = StopLimits::of(belief.deadline, budget);
+                    term.limits = WorkLimits::of(belief.deadline, budget);
                 }
             }
             (this, Some(belief)) => {
@@ -84,7 +80,7 @@ impl TermState {
                     number: this.as_ref().map_or(0, |before| before.number + 1),
                     term: belief.term,
                     token: belief.token,
-                    limits: StopLimits::of(belief.deadline, budget),
+                    limits: WorkLimits::of(belief.deadline, budget),
                     stage: TermStage::Believed,
                     stop: None,
                 });
@@ -98,6 +94,13 @@ impl TermState {
         if self.stage == TermStage::Believed {
             self.stage = TermStage::Lost;
         }
+    }
+
+    /// The belief is over now, whatever its deadline was. `budget` is as above.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn lose_at(&mut self, now: Instant, budget: Duration) {
+        self.limits = WorkLimits::of(self.limits.deadline.min(now), budget);
+        self.lose();
     }
 
     /// Has the work stop until then. A later reason replaces an earlier one, a later limit does not.

@@ -1,7 +1,6 @@
 //! The hooks by which a test runs a whole program: what its connection gives to the candidates that are made on it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, Instant};
@@ -23,13 +22,8 @@ pub trait TestSurroundings: Send + Sync {
     /// The identity of the next candidate whose configuration names none.
     fn identity(&self) -> Identity;
 
-    /// A candidate has been made, whose leases have that duration.
-    fn join(
-        &self,
-        candidate: CandidateHandle,
-        config: &Config,
-        lease_duration: Duration,
-    ) -> Arc<dyn CandidateWitness>;
+    /// A candidate has been made.
+    fn join(&self, candidate: CandidateHandle, config: &Config) -> Arc<dyn CandidateWitness>;
 }
 
 /// The witness of one candidate.
@@ -53,7 +47,7 @@ pub fn stop_limit(leadership: &Leadership, reason: &StopReason, now: Instant) ->
     let limit = now.after(leadership.time_to_stop());
     match reason {
         // After a pause that may have passed already.
-        StopReason::Lost(_) => limit.min(leadership.stop_limits().lease_limit),
+        StopReason::Lost(_) => limit.min(leadership.lease_limit().unwrap_or_default()),
         // Renewals go on meanwhile.
         _ => limit,
     }

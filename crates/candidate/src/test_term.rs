@@ -1,17 +1,21 @@
 //! A term that a test makes and ends, for work that is tested without an election.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use elector_protocol::holder::{Belief, StopReason};
-use elector_protocol::{Identity, ResourceVersion, Term, Timestamp, Token};
+use elector_protocol::holder::{Belief, Loss, StopReason};
+use elector_protocol::{
+    Identity, LeaseRecord, LeaseSnapshot, OperatorOverrides, ResourceVersion, Term, Timestamp,
+    Token, Uid,
+};
 use elector_runtime::{Clock as _, TokioClock};
 
-use crate::config::{Config, ConfigError, Mode};
+use crate::config::{Config, ConfigError};
+use crate::handle::CandidateHandle;
 use crate::leadership::Leadership;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
-use crate::term_state::StopLimits;
 use crate::term_tasks::TermTasks;
 
 /// A term that a test makes and ends, for unit tests of what takes a [`Leadership`]. There is no candidate, no server and
@@ -52,6 +56,8 @@ pub struct TestTerm {
     token: Token,
     status: StatusPublisher,
     tasks: TermTasks,
+    /// The newest revision of the Lease.
+    revision: AtomicU64,
 }
 
 /// The term and the token of the first candidate that ever led.
@@ -63,13 +69,8 @@ const TOKEN: Token = Token(ResourceVersion(1));
 impl TestTerm {
     /// A term of the process `me` on the lease `default/test`, number 1, under token 1, with the usual grace and timing.
     pub fn new() -> Self {
-        let config = Config {
-            mode: Mode::Auto,
-            binary_version: "1.0.0".parse().ok(),
-            identity: Identity::new("me"),
-            ..Config::plain("test")
-        };
-        Self::of(config).expect("the lease and the identity are valid, and the rest is the default")
+        Self::of(Config::new("test", "1.0.0").identity("me"))
+            .expect("the lease and the identity are valid, and the rest is the default")
     }
 
     /// A term as a candidate of that configuration has it: with its lease, its identity, its grace and its timing.
@@ -78,7 +79,7 @@ impl TestTerm {
     ///
     /// When the configuration breaks a rule; the text names it.
     pub fn of(config: Config) -> Result<Self, ConfigError> {
-        let config = ResolvedConfig::new(config, "default")?;
+        let config = ResolvedConfig::new(config, "default", Duration::MAX)?;
         let clock = Arc::new(TokioClock::start(Timestamp::MIN));
         let term = Self {
             status: StatusPublisher::new(&config, clock.clone()),
@@ -86,6 +87,7 @@ impl TestTerm {
             clock,
             token: TOKEN,
             tasks: TermTasks::default(),
+            revision: AtomicU64::new(1),
         };
         term.expire_after(Duration::MAX);
         Ok(term)
@@ -107,12 +109,40 @@ impl TestTerm {
             deadline: now.after(belief),
         };
         self.status.publish(now, Some(belief), None, None, None);
+        self.status.belief().state().tasks = Some(self.tasks.clone());
     }
 
     /// The guard of the term, as the work is given it.
     pub fn leadership(&self) -> Leadership {
-        let (tasks, grace) = (self.tasks.clone(), self.config.given.grace);
-        Leadership::new(self.status.reader(), TERM, self.token, tasks, grace)
+        let number = self.status.belief().number().unwrap_or_default();
+        let (reader, tasks) = (self.status.reader(), self.tasks.clone());
+        Leadership::new(reader, number, TERM, self.token, tasks)
+    }
+
+    /// The handle of its candidate, for routes and layers.
+    pub fn handle(&self) -> CandidateHandle {
+        CandidateHandle::new(self.status.reader())
+    }
+
+    /// Has the Lease name another holder from now on, which ends the term: what a standby knows.
+    pub fn led_by(&self, holder: impl Into<String>) {
+        let by = Identity::new(holder.into());
+        self.stop(StopReason::Lost(Loss::Taken { by: by.clone() }));
+        let now = self.clock.holder();
+        let duration = self.config.timing.lease_duration.as_secs();
+        let snapshot = LeaseSnapshot {
+            uid: Uid::new("test"),
+            version: ResourceVersion(self.revision.fetch_add(1, Ordering::Relaxed)),
+            record: LeaseRecord {
+                holder: by,
+                duration_seconds: i32::try_from(duration).ok(),
+                term: Term(TERM.0 + 1),
+                ..LeaseRecord::default()
+            },
+            overrides: OperatorOverrides::default(),
+        };
+        self.status.note_heard(now);
+        self.status.publish(now, None, None, Some(&snapshot), None);
     }
 
     /// Tells the work to stop. It leads on while it stops, unless the reason is a loss, which ends the belief at once.
@@ -120,9 +150,7 @@ impl TestTerm {
         let now = self.clock.holder();
         self.status.change_term(|term| {
             if let StopReason::Lost(_) = reason {
-                let deadline = term.limits.deadline.min(now);
-                term.limits = StopLimits::of(deadline, self.config.given.stop_budget());
-                term.lose();
+                term.lose_at(now, self.config.given.stop_budget());
             }
             let by = self.config.stop_by(&reason, term.limits, now);
             term.tell(reason, by);
@@ -145,8 +173,6 @@ impl Drop for TestTerm {
 
 #[cfg(test)]
 mod tests {
-    use elector_protocol::holder::Loss;
-
     use super::*;
 
     fn seconds(seconds: u64) -> Duration {
@@ -155,8 +181,7 @@ mod tests {
 
     /// A term whose belief ends so many seconds from now, and its guard.
     fn term(lasts: u64) -> (TestTerm, Leadership) {
-        let mut config = Config::new("web", "1.0.0".parse().unwrap());
-        config.grace = seconds(8);
+        let config = Config::new("web", "1.0.0").grace(seconds(8));
         let term = TestTerm::of(config).unwrap();
         term.expire_after(seconds(lasts));
         let guard = term.leadership();
@@ -167,10 +192,10 @@ mod tests {
     async fn it_leads_until_the_test_says_otherwise() {
         let term = TestTerm::new().with_token(7);
         let guard = term.leadership();
-        assert_eq!(guard.token(), Token(ResourceVersion(7)));
+        assert_eq!(guard.token(), 7);
         assert_eq!(guard.lease().to_string(), "default/test");
         tokio::time::sleep(seconds(1_000_000)).await;
-        assert!(guard.is_leader() && guard.stop_token().reason().is_none());
+        assert!(guard.is_leader() && guard.stop_reason().is_none());
         let waiting = tokio::spawn({
             let guard = guard.clone();
             async move { guard.stopped().await }
@@ -182,6 +207,25 @@ mod tests {
         assert_eq!(guard.time_to_stop(), seconds(10));
         drop(term);
         assert!(!guard.is_leader());
+    }
+
+    /// As a route or a layer of a standby sees it.
+    #[tokio::test(start_paused = true)]
+    async fn another_holder_is_shown_until_its_record_expires() {
+        let term = TestTerm::new();
+        let (handle, guard) = (term.handle(), term.leadership());
+        assert!(handle.is_leader() && handle.leadership().is_some());
+        for other in ["web-1", "web-2"] {
+            term.led_by(other);
+            let status = handle.status();
+            assert_eq!(status.holder().map(Identity::as_str), Some(other));
+            assert_eq!((status.term(), status.token()), (Some(2), None));
+            assert!(!status.is_stale() && !status.is_leader() && !guard.is_leader());
+            assert_eq!(guard.time_to_stop(), Duration::ZERO);
+        }
+        tokio::time::advance(seconds(15)).await;
+        let status = handle.status();
+        assert!(status.holder().is_none() && status.is_stale());
     }
 
     #[tokio::test(start_paused = true)]
@@ -205,7 +249,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_guard_leads_no_more_by_the_clock_alone() {
-        let config = Config::plain("web").identified_as(Identity::new("web-0").unwrap());
+        let config = Config::plain("web").identity("web-0");
         let term = TestTerm::of(config).unwrap();
         term.expire_after(seconds(10));
         let guard = term.leadership();
@@ -214,12 +258,11 @@ mod tests {
         assert!(guard.is_leader());
         term.expire_after(seconds(10));
         tokio::time::advance(Duration::from_millis(9_999)).await;
-        assert!(guard.is_leader() && !guard.stop_token().is_stopped());
+        assert!(guard.is_leader() && guard.stop_reason().is_none());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!guard.is_leader());
         let lost = StopReason::Lost(Loss::DeadlinePassed);
-        assert_eq!(guard.stop_token().reason(), Some(lost.clone()));
-        guard.stop_token().stopped().await;
+        assert_eq!(guard.stop_reason(), Some(lost.clone()));
         assert_eq!(guard.stopped().await, lost);
         // Plain candidates count on client-go, which writes whole seconds.
         assert_eq!(guard.time_to_stop().as_millis(), 2_750);
@@ -265,11 +308,10 @@ mod tests {
         let waiting = guard.clone();
         let stopped = tokio::spawn(async move { waiting.stopped().await });
         tokio::time::sleep(seconds(9)).await;
-        let limits = guard.stop_limits();
         let later = term.clock.holder().after(seconds(10));
         term.expire_after(seconds(10));
-        let renewed = StopLimits::of(later, Duration::from_millis(3_750));
-        assert_eq!(guard.stop_limits_after(limits).await, renewed);
+        let limit = later.after(Duration::from_millis(3_750));
+        assert_eq!(guard.lease_limit(), Some(limit));
         tokio::time::sleep(seconds(9)).await;
         assert!(guard.is_leader() && !stopped.is_finished());
         term.status
@@ -282,10 +324,10 @@ mod tests {
     async fn a_guard_without_its_candidate_does_not_lead() {
         let (term, guard) = term(10);
         let task = guard.spawn(std::future::pending::<()>());
-        let waiting = tokio::spawn(guard.stop_token().stopped());
+        let waiting = tokio::spawn(guard.stopped());
         drop(term);
         assert!(!guard.is_leader());
-        assert_eq!(guard.stop_token().reason(), Some(StopReason::ShutDown));
+        assert_eq!(guard.stop_reason(), Some(StopReason::ShutDown));
         waiting.await.unwrap();
         let ended = tokio::time::timeout(seconds(10), task).await;
         assert!(ended.unwrap().unwrap_err().is_cancelled());

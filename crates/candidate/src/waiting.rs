@@ -8,7 +8,7 @@ use elector_protocol::holder::Wait;
 
 /// A wait for the next term of this candidate. It is logged and reported once for each reason
 /// ([`Event::Waiting`](crate::Event::Waiting)), and stands in the status while it lasts
-/// ([`LeadershipStatus::waiting`](crate::LeadershipStatus::waiting)).
+/// ([`LeaseStatus::waiting`](crate::LeaseStatus::waiting)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     reason: String,

@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use elector_apiserver::{ApiServer, Config as ServerConfig};
 use elector_candidate::{
-    Candidate, ClientArgs, Config, Leadership, Mode, RunOutcome, TermEnd, connect,
+    Candidate, ClientArgs, Cluster, Config, Leadership, Outcome, TermEnd, Timing,
 };
-use elector_protocol::CandidateTiming;
 
 /// A server on a thread of its own, for as long as the test program runs, and the kubeconfig that leads to it.
 fn server(name: &str) -> ClientArgs {
@@ -25,11 +24,8 @@ fn server(name: &str) -> ClientArgs {
 
 /// A lease of two seconds, believed for one.
 fn config() -> Config {
-    let mut config = Config::plain("web");
-    config.mode = Mode::Plain;
-    config.timing = CandidateTiming::of(Duration::from_secs(2), Duration::from_secs(1));
-    config.absent_lease_grace = Some(Duration::ZERO);
-    config
+    let timing = Timing::new(Duration::from_secs(2), Duration::from_secs(1));
+    Config::as_client_go("web").timing(timing)
 }
 
 /// Blocks its thread for longer than the lease lasts, and says whether it still leads then.
@@ -39,7 +35,7 @@ async fn block(leadership: Leadership) -> std::io::Result<bool> {
 }
 
 /// The answer of the blocked work, and the end of its term.
-async fn run(candidate: Candidate) -> RunOutcome<bool, std::io::Error> {
+async fn run(candidate: Candidate) -> Outcome<bool> {
     let run = candidate.run(block, std::future::pending::<()>());
     let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
     ended.unwrap().unwrap()
@@ -48,20 +44,17 @@ async fn run(candidate: Candidate) -> RunOutcome<bool, std::io::Error> {
 #[tokio::test]
 async fn work_that_blocks_its_executor_keeps_the_lease_where_renewals_have_a_thread() {
     let args = server("kept");
-    let candidate = Candidate::connect(config(), &args).await.unwrap();
-    let outcome = run(candidate).await;
-    let RunOutcome::WorkEnded { value, term } = outcome else {
-        panic!("{outcome:?}");
-    };
-    assert!(value, "lost the lease");
-    assert_eq!(term, TermEnd::Released);
+    let cluster = Cluster::connect_with(&args).await.unwrap();
+    let outcome = run(Candidate::new(config(), cluster).unwrap()).await;
+    assert_eq!(outcome.value, Some(true), "lost the lease");
+    assert_eq!(outcome.term, Some(TermEnd::Released));
 }
 
 /// The same work with a client of the caller's: what the thread is for.
 #[tokio::test]
 async fn work_that_blocks_its_executor_loses_the_lease_where_renewals_share_it() {
-    let cluster = connect(&server("lost")).await.unwrap();
-    let candidate = Candidate::new(config(), cluster).unwrap();
+    let cluster = elector_runtime::connect(&server("lost")).await.unwrap();
+    let candidate = Candidate::new(config(), cluster.into()).unwrap();
     let lost = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&lost);
     let work = move |leadership: Leadership| {
@@ -78,6 +71,18 @@ async fn work_that_blocks_its_executor_loses_the_lease_where_renewals_share_it()
     assert!(lost.load(std::sync::atomic::Ordering::SeqCst));
 }
 
+/// A client that the program makes, on a thread of the crate.
+#[tokio::test]
+async fn a_client_of_the_program_renews_on_a_thread_too_and_its_error_is_kept() {
+    let args = server("bridged");
+    let bridge = move || async move { elector_runtime::connect(&args).await.map(Cluster::from) };
+    let cluster = Cluster::on_own_thread(bridge).await.unwrap();
+    let outcome = run(Candidate::new(config(), cluster).unwrap()).await;
+    assert_eq!(outcome.value, Some(true), "lost the lease");
+    let failed = Cluster::on_own_thread(|| async { Err::<Cluster, _>("no credentials") }).await;
+    assert_eq!(failed.unwrap_err().to_string(), "no credentials");
+}
+
 /// The number of threads of this program that send requests of candidates.
 fn renewal_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -89,7 +94,8 @@ fn renewal_threads() -> usize {
 #[tokio::test]
 async fn a_run_that_is_dropped_stops_its_work_and_its_thread() {
     let args = server("dropped");
-    let candidate = Candidate::connect(config(), &args).await.unwrap();
+    let cluster = Cluster::connect_with(&args).await.unwrap();
+    let candidate = Candidate::new(config(), cluster).unwrap();
     let handle = candidate.handle();
     let (tell, gone) = tokio::sync::oneshot::channel::<()>();
     let mut tell = Some(tell);

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_candidate::{Candidate, Config};
-use elector_protocol::Identity;
 use elector_testing::{OneLease, eventually};
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -69,11 +69,11 @@ async fn a_webhook_answers_without_an_api_server_on_a_standby_and_while_it_leads
     let cluster = OneLease::new(&[CandidateApi::V1Beta1]);
     cluster.faults().partition(true);
     let lease = OneLease::key();
-    let config = Config::new(&*lease.name, "1.0.0".parse().unwrap())
-        .in_namespace(&*lease.namespace)
-        .identified_as(Identity::new("me").unwrap());
-    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
-    let mut handle = candidate.handle();
+    let config = Config::new(&*lease.name, "1.0.0")
+        .namespace(&*lease.namespace)
+        .identity("me");
+    let candidate = Candidate::new(config, cluster.cluster().into()).unwrap();
+    let handle = candidate.handle();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let run = tokio::spawn(webhook::serve(
@@ -94,7 +94,8 @@ async fn a_webhook_answers_without_an_api_server_on_a_standby_and_while_it_leads
     answers(address).await;
 
     cluster.grant("me");
-    let leads = async { while !handle.changed().await.unwrap().is_leader() {} };
+    let mut changes = handle.changes();
+    let leads = async { while !changes.next().await.unwrap().is_leader() {} };
     timeout(Duration::from_secs(60), leads).await.unwrap();
     answers(address).await;
     assert_eq!(leader(address).await, (Some("me".to_owned()), true, false));

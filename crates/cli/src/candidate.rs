@@ -19,15 +19,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use elector_candidate::{
-    AfterFailure, ArgsError, Candidate, CandidateArgs, CandidateMetrics, Config, Leadership, Mode,
-    RunError, RunOutcome, TermEnd,
+    Candidate, CandidateArgs, Cluster, Config, ConfigError, Error, Leadership, Metrics, TermEnd,
 };
-use elector_runtime::{
-    ClientArgs, Cluster, LogArgs, SystemClock, connect, init_logging, shutdown_signal,
-};
+use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 
 use self::child::{Program, RunningCommand};
 use self::endpoints::CandidateEndpointArgs;
@@ -109,25 +106,21 @@ pub(crate) fn run(args: CandidateCommandArgs) -> anyhow::Result<ExitCode> {
 async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Result<ExitCode> {
     let signal = shutdown_signal().context("catch signals")?;
     let cluster = match connect(&args.client).await {
-        Err(_) if config.mode == Mode::Disabled => Cluster::absent(),
-        connected => connected?,
+        Err(_) if !config.needs_cluster() => Cluster::none(),
+        connected => connected?.into(),
     };
-    let url = cluster.url().to_owned();
-    let candidate = Candidate::new(config, cluster)?;
-    log_start(&candidate, &url);
-    let out = args.events.then(std::io::stdout);
-    let mut lines = EventLines::new(out, candidate.identity().clone(), candidate.lease().clone());
     let program = args.program();
-    let grace = args.candidate.grace_period;
     if program.is_some()
-        && let Some(line) = grace_after_loss(grace, candidate.config())
+        && let Some(line) = grace_after_loss(args.candidate.grace_period(), &config)
     {
         tracing::info!("{line}");
     }
-    let clock = Arc::new(SystemClock::start());
-    let retries = candidate.config().after_failure == AfterFailure::Retry;
-    let work =
-        |leadership: Leadership| hold(leadership, program.clone(), Arc::clone(&clock), retries);
+    let retries = config.retries_work();
+    let candidate = Candidate::new(config, cluster)?;
+    let handle = candidate.handle();
+    let out = args.events.then(std::io::stdout);
+    let mut lines = EventLines::new(out, handle.identity().clone(), handle.lease().clone());
+    let work = |leadership: Leadership| hold(leadership, program.clone(), retries);
     let ending = Arc::new(AtomicBool::new(false));
     let shutdown = async {
         let signal = signal.await;
@@ -137,23 +130,23 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
             tracing::info!(%signal, "shutting down");
         }));
     };
-    let metrics = CandidateMetrics::default();
-    let candidate = candidate
-        .with_clock(clock.clone())
-        .with_metrics(metrics.clone());
-    let candidate = args.health.probe(candidate);
-    let (endpoints, handle) = (&args.endpoints, candidate.handle());
+    let metrics = Metrics::default();
+    let candidate = args.health.probe(candidate.with_metrics(metrics.clone()));
+    let endpoints = &args.endpoints;
     let _endpoints = endpoints.serve(&handle, &ending, &metrics).await?;
     lines.start();
-    let candidate = candidate.observed_by(move |event| lines.tell(event));
+    let candidate = candidate.observed_by(move |_, event| lines.tell(event));
     match candidate.run(work, shutdown).await {
-        Ok(outcome) => exit_code(outcome),
+        Ok(outcome) => Ok(outcome
+            .value
+            .flatten()
+            .map_or(ExitCode::SUCCESS, ExitCode::from)),
         // The API that the cluster serves takes fewer names than others.
-        Err(RunError::Config(error)) => {
+        Err(Error::Config(error)) => {
             output::print_error(error);
             Ok(ExitCode::from(WRONG_USAGE))
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(failure(error)),
     }
 }
 
@@ -161,7 +154,6 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
 async fn hold(
     leadership: Leadership,
     program: Option<Program>,
-    clock: Arc<SystemClock>,
     retries: bool,
 ) -> anyhow::Result<CommandExit> {
     let Some(program) = program else {
@@ -169,7 +161,7 @@ async fn hold(
         return Ok(None);
     };
     let environment = environment(&leadership);
-    let mut running = RunningCommand::start(&leadership, program, environment, clock)
+    let mut running = RunningCommand::start(&leadership, program, environment)
         .await
         .context("run the command")?;
     let status = tokio::select! {
@@ -182,7 +174,7 @@ async fn hold(
     if !leadership.is_leader() {
         leadership.stopped().await;
     }
-    if retries && !status.success() && !leadership.stop_token().is_stopped() {
+    if retries && !status.success() && leadership.stop_reason().is_none() {
         bail!("run the command: {status}");
     }
     tracing::info!(%status, "the command has ended");
@@ -200,13 +192,6 @@ fn grace_after_loss(grace: Duration, config: &Config) -> Option<String> {
     })
 }
 
-fn log_start(starting: &Candidate, server: &str) {
-    let (lease, candidate) = (starting.lease(), starting.identity());
-    let Config { mode, fallback, .. } = starting.config();
-    let fallback_after = (*mode == Mode::Auto).then(|| tracing::field::debug(fallback));
-    tracing::info!(%lease, %candidate, %mode, fallback_after, server, "candidate starts");
-}
-
 fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
     vec![
         ("ELECTOR_LEASE", leadership.lease().to_string()),
@@ -216,18 +201,15 @@ fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<ExitCode> {
-    match outcome {
-        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
-        | RunOutcome::TermEnded(TermEnd::WorkStillRuns) => bail!("stop the command: it still runs"),
-        RunOutcome::TermEnded(end) => bail!("keep running: the term ended: {end}"),
-        RunOutcome::WorkEnded { value, .. } => Ok(value.map_or(ExitCode::SUCCESS, ExitCode::from)),
-        RunOutcome::WorkFailed { error, .. } => Err(error),
-        RunOutcome::Unwell { error, term } => {
-            bail!("keep running: unwell: {error}; the term ended: {term}")
+/// The words for a run that failed.
+fn failure(error: Error) -> anyhow::Error {
+    match &error {
+        Error::TermEnded(TermEnd::WorkStillRuns) => anyhow!("stop the command: it still runs"),
+        Error::Panicked { message, .. } => anyhow!("run the command: {message}"),
+        Error::TermEnded(_) | Error::Unwell { .. } => {
+            anyhow::Error::from(error).context("keep running")
         }
-        RunOutcome::WorkPanicked { message, .. } => bail!("run the command: {message}"),
-        ended => Ok(ended.exit_code()),
+        _ => error.into(),
     }
 }
 
@@ -235,12 +217,10 @@ fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<
 
 impl CandidateCommandArgs {
     /// The configuration with what was typed. Needs no cluster.
-    fn config(&self) -> Result<Config, ArgsError> {
-        let mut config = self.candidate.config(None)?;
-        let timeout = config.timing.request_timeout;
-        config.timing.request_timeout = timeout.min(self.client.request_timeout);
-        config.grace = config.grace.saturating_add(KILL_MARGIN);
-        self.health.apply(&mut config.health);
+    fn config(&self) -> Result<Config, ConfigError> {
+        let grace = self.candidate.grace_period().saturating_add(KILL_MARGIN);
+        let config = self.candidate.config("")?.grace(grace);
+        let config = self.health.apply(config);
         config.validate()?;
         Ok(config)
     }
@@ -248,7 +228,7 @@ impl CandidateCommandArgs {
     fn program(&self) -> Option<Program> {
         (!self.command.is_empty()).then(|| Program {
             command: self.command.clone(),
-            grace: self.candidate.grace_period,
+            grace: self.candidate.grace_period(),
             output_to_stderr: self.events,
         })
     }

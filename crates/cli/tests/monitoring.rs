@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use elector::Metrics;
-use elector_candidate::CandidateMetrics;
+use elector_candidate::Metrics as CandidateMetrics;
 use elector_runtime::MetricDescription;
 use serde_json::Value;
 

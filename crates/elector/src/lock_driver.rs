@@ -88,7 +88,7 @@ impl LockDriver {
     /// One step of the holder. Its effects are for the caller, and the requests among them for [`Self::send`].
     pub(crate) fn step(&mut self) -> Decision {
         let now = self.clock.moment();
-        self.holder.machine.step(now, self.clock.wall())
+        self.holder.step(now, self.clock.wall())
     }
 
     /// Sends the request that an effect asks for.
@@ -98,7 +98,7 @@ impl LockDriver {
 
     /// Nothing runs any more that was begun under the lock.
     pub(crate) fn handle_work_stopped(&mut self) {
-        self.holder.machine.handle_work_stopped(self.clock.moment());
+        self.holder.handle_work_stopped(self.clock.moment());
     }
 
     /// Gives up the request that is under way.
@@ -113,7 +113,7 @@ impl LockDriver {
 
     /// True if this elector believes now that it holds the lock.
     pub(crate) fn believes(&self) -> bool {
-        self.holder.machine.believes(self.clock.holder())
+        self.holder.believes(self.clock.holder())
     }
 
     /// When that belief ends, `None` where there is none.
@@ -123,7 +123,7 @@ impl LockDriver {
 
     /// The holder that the newest known record names.
     pub(crate) fn record_holder(&self) -> Option<&Identity> {
-        self.holder.machine.known()?.record.holder.as_ref()
+        self.holder.known()?.record.holder.as_ref()
     }
 
     /// Lets go of the lock if this elector holds it, within that time. Nothing may be under way any more.

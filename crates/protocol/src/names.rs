@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub struct LeaseKey(Arc<LeaseKeyParts>);
 
 /// The parts of a [`LeaseKey`].
+#[doc(hidden)]
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct LeaseKeyParts {
     /// Namespace of the Lease and of its candidates.
@@ -81,6 +82,16 @@ impl LeaseKey {
             name: name.into(),
         }))
     }
+
+    /// The namespace of the Lease and of its candidates.
+    pub fn namespace(&self) -> &str {
+        &self.0.namespace
+    }
+
+    /// The name of the Lease.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
 }
 
 impl Deref for LeaseKey {
@@ -143,6 +154,15 @@ impl Identity {
     /// The identity as it stands in the API.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name of the Pod, or of the host, that the identity of a candidate begins with, without its random part. `None`
+    /// where the identity has no such part: it was chosen, or belongs to another client.
+    pub fn pod(&self) -> Option<&str> {
+        let (pod, random) = self.0.rsplit_once('-')?;
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_random = random.len() == 16 && random.bytes().all(is_digit);
+        (is_random && !pod.is_empty()).then_some(pod)
     }
 }
 

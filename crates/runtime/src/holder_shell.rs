@@ -10,9 +10,12 @@ use std::time::Duration;
 use elector_api::{Lease, Malformed};
 use elector_protocol::elector::NewsSource;
 use elector_protocol::holder::{
-    Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed,
+    Belief, Decision, Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed,
+    Wait,
 };
-use elector_protocol::{Instant, LeaseKey, MOST_WRITES_UNDER_WAY, Moment};
+use elector_protocol::{
+    Instant, LeaseKey, LeaseSnapshot, MOST_WRITES_UNDER_WAY, Moment, Timestamp,
+};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -29,11 +32,10 @@ use crate::writer::Writer;
 
 /// The machine that wins, keeps and ends terms of one Lease, with what it takes to follow it.
 ///
-/// The caller steps [`machine`](Self::machine), hands the requests that it asks for to [`send`](Self::send), and brings
+/// The caller takes each [`step`](Self::step), hands the requests that it asks for to [`send`](Self::send), and brings
 /// back what [`response`](Self::response) and the watch of the Lease tell.
 pub struct HolderShell {
-    /// The machine.
-    pub machine: Holder,
+    machine: Holder,
     lease: LeaseKey,
     /// The timeout of a request where the belief leaves it the time.
     request_timeout: Duration,
@@ -89,6 +91,71 @@ impl HolderShell {
     /// A watch of the Lease, whose events are for [`handle_event`](Self::handle_event).
     pub fn watch(&self, cluster: &Cluster, options: &WatchOptions) -> Watch<Lease> {
         watch_leases(cluster, &Scope::Object(self.lease.clone()), options)
+    }
+
+    /// One step of the machine, whose effects are for the caller.
+    pub fn step(&mut self, now: Moment, wall: Timestamp) -> Decision {
+        self.machine.step(now, wall)
+    }
+
+    /// True if the holder believes at that instant of its clock.
+    pub fn believes(&self, now: Instant) -> bool {
+        self.machine.believes(now)
+    }
+
+    /// The current belief. Its deadline may have passed already.
+    pub fn belief(&self) -> Option<Belief> {
+        self.machine.belief()
+    }
+
+    /// The newest revision of the Lease that is known.
+    pub fn known(&self) -> Option<&LeaseSnapshot> {
+        self.machine.known()
+    }
+
+    /// The wait for the next term, `None` where there is none.
+    pub fn waiting(&self, now: Moment) -> Option<Wait> {
+        self.machine.waiting(now)
+    }
+
+    /// The time for which the Lease has been free, by the stop-watch of a holder that may acquire it.
+    pub fn free_for(&self, now: Moment) -> Option<Duration> {
+        self.machine.free_for(now)
+    }
+
+    /// True if a grant would be accepted. A candidate that would not should not ack pings either.
+    pub fn can_accept(&self) -> bool {
+        self.machine.can_accept()
+    }
+
+    /// True if a shutdown has been asked for and nothing is left to do.
+    pub fn is_finished(&self) -> bool {
+        self.machine.is_finished()
+    }
+
+    /// An elector has pinged the candidate.
+    pub fn handle_ping(&mut self, now: Moment) {
+        self.machine.handle_ping(now);
+    }
+
+    /// An operator wants this process not to lead, or no more.
+    pub const fn handle_stand_down(&mut self, stands_down: bool) {
+        self.machine.handle_stand_down(stands_down);
+    }
+
+    /// Nothing of the work runs any more.
+    pub fn handle_work_stopped(&mut self, now: Moment) {
+        self.machine.handle_work_stopped(now);
+    }
+
+    /// The LeaseCandidate is gone, or never was.
+    pub fn handle_withdrawn(&mut self) {
+        self.machine.handle_withdrawn();
+    }
+
+    /// Has the holder end its term, if it has one, and begin no other.
+    pub fn shut_down(&mut self, now: Moment) {
+        self.machine.shut_down(now);
     }
 
     /// When the belief ends, `None` where there is none.

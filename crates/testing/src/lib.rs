@@ -48,7 +48,7 @@
 //! # async fn main() {
 //! // #[tokio::test(start_paused = true)]
 //! let world = TestCluster::new();
-//! let config = Config::new("web", "1.0.0".parse().unwrap());
+//! let config = Config::new("web", "1.0.0");
 //! let mut program = world.run(config, controller);
 //! program.leads().await;
 //! program.faults().partition(true);
@@ -84,7 +84,7 @@
 //! # async fn main() {
 //! // #[tokio::test(start_paused = true)]
 //! let world = TestCluster::new();
-//! let config = Config::new("web", "1.0.0".parse().unwrap());
+//! let config = Config::new("web", "1.0.0");
 //! let mut program = world.run(config, |leadership, _| work(leadership));
 //! program.leads().await;
 //!
@@ -164,7 +164,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use elector_candidate::{Candidate, Cluster, Config, LeaderGate, Leadership};
+//! use elector_candidate::{Candidate, Cluster, Config, Error, LeaderGate, Leadership, kube5};
 //! use elector_testing::{TestCluster, eventually};
 //! use futures::StreamExt as _;
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -184,27 +184,23 @@
 //! }
 //!
 //! /// What is to be tested: all of the program but the connections, which `main` makes.
-//! async fn program(
-//!     cluster: Cluster,
-//!     client: Client,
-//!     shutdown: impl Future,
-//! ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-//!     let candidate = Candidate::new(Config::new("widgets", "1.0.0".parse()?), cluster)?;
-//!     let client = candidate.handle().write_guard().client(&client);
+//! async fn program(cluster: Cluster, client: Client, shutdown: impl Future) -> Result<(), Error> {
+//!     let candidate = Candidate::new(Config::new("widgets", "1.0.0"), cluster)?;
+//!     let client = kube5::guarded(&client, &candidate.handle().leader_only());
 //!     let gate = LeaderGate::new();
 //!     // A type of `derive(CustomResource)` does as well.
 //!     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
 //!     let widgets = Api::<DynamicObject>::all_with(client.clone(), &kind);
 //!     let controller = Controller::new_with(widgets, watcher::Config::default(), kind)
-//!         .reconcile_all_on(gate.term_starts())
+//!         .reconcile_all_on(gate.starts())
 //!         .run(
-//!             gate.reconciler(reconcile),
+//!             gate.reconciler(reconcile, Action::await_change),
 //!             |_, _, _| Action::requeue(Duration::from_secs(5)),
 //!             Arc::new(client),
 //!         )
 //!         .for_each(|_| async {});
 //!     let candidate = candidate.alongside("controller", |_| controller);
-//!     candidate.run(gate.work(), shutdown).await?;
+//!     candidate.run(move |leadership| gate.lead(leadership), shutdown).await?;
 //!     Ok(())
 //! }
 //!
@@ -230,7 +226,7 @@
 //!
 //! first.faults().partition(true);
 //! second.leads().await;
-//! let next = second.handle().status().token.unwrap().0.0;
+//! let next = second.handle().status().token().unwrap();
 //! eventually(|| written() == token(next)).await;
 //!
 //! // Nothing that the first has written came later than its term allows.

@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_apiserver::Faults;
-use elector_candidate::Cluster;
 use elector_protocol::{Instant, LeaseKey, LeaseRecord};
+use elector_runtime::Cluster;
 use serde_json::Value;
 
 use crate::history;

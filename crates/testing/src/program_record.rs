@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use elector_candidate::{
     CandidateHandle, CandidateWitness, Config, Event, Identity, Leadership, StopReason, TermEnd,
@@ -30,7 +29,6 @@ pub(crate) struct ProgramRecord {
 pub(crate) struct TrackedCandidate {
     pub(crate) handle: CandidateHandle,
     pub(crate) config: Config,
-    pub(crate) lease_duration: Duration,
     clock: Arc<TokioClock>,
     terms: Arc<Mutex<Vec<ObservedTerm>>>,
 }
@@ -128,16 +126,10 @@ impl TestSurroundings for ProgramRecord {
         Identity::new(name).unwrap_or_else(|| panic!("a program needs a name"))
     }
 
-    fn join(
-        &self,
-        handle: CandidateHandle,
-        config: &Config,
-        lease_duration: Duration,
-    ) -> Arc<dyn CandidateWitness> {
+    fn join(&self, handle: CandidateHandle, config: &Config) -> Arc<dyn CandidateWitness> {
         let candidate = Arc::new(TrackedCandidate {
             handle,
             config: config.clone(),
-            lease_duration,
             clock: Arc::clone(&self.clock),
             terms: Arc::default(),
         });
@@ -223,8 +215,8 @@ impl ObservedTerm {
     fn report(&self, now: Instant) -> TermReport {
         let told = self.told.as_ref();
         TermReport {
-            term: self.leadership.term().0,
-            token: self.leadership.token().0.0,
+            term: self.leadership.term(),
+            token: self.leadership.token(),
             end: self.end.clone().unwrap_or(TermEnd::Unconfirmed),
             told: told.map(|(reason, at)| (reason.clone(), since_start(*at))),
             work: self.work.map(|(stop, at)| (stop, since_start(at))),

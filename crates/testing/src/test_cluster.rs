@@ -121,7 +121,7 @@ impl TestCluster {
     /// When the name is not visible ASCII, or there is no Tokio runtime.
     #[must_use]
     pub fn cluster(&self, name: &str) -> Cluster {
-        surrounded(self.connect(name), self.record_of(name))
+        Cluster::from(surrounded(self.connect(name), self.record_of(name)))
     }
 
     /// The faults that befall the requests and the watches of the program of that name, by its candidates and its clients.

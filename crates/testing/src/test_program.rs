@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_apiserver::Faults;
-use elector_candidate::{
-    Candidate, CandidateHandle, Config, Identity, Leadership, RunError, RunOutcome,
-};
+use elector_candidate::{Candidate, CandidateHandle, Config, Error, Leadership, Outcome};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -55,14 +53,13 @@ impl TestCluster {
         &self,
         config: Config,
         mut work: impl FnMut(Leadership, EffectLog) -> F + Send + 'static,
-    ) -> TestProgram<Result<RunOutcome<T, E>, RunError>>
+    ) -> TestProgram<Result<Outcome<T>, Error>>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
-        E: fmt::Display + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     {
-        let name = config.identity.as_ref().map_or(PROGRAM, Identity::as_str);
-        let name = name.to_owned();
+        let name = config.given_identity().unwrap_or(PROGRAM).to_owned();
         self.start(&name, |shutdown| {
             let candidate = Candidate::new(config, self.cluster(&name));
             let candidate = candidate.unwrap_or_else(|error| panic!("configure {name}: {error}"));
@@ -152,9 +149,9 @@ impl<O> TestProgram<O> {
             "{name} does not lead {lease}: it has ended"
         );
         panic!(
-            "{name} does not lead {lease} within {PATIENCE:?}; its mode is {}, and the holder is {:?}",
-            candidate.config.mode,
+            "{name} does not lead {lease} within {PATIENCE:?}; the holder is {:?}; the configuration is {:?}",
             self.lease().holder(),
+            candidate.config,
         );
     }
 
@@ -211,16 +208,13 @@ impl<O> TestProgram<O> {
     /// # Panics
     ///
     /// When it has made no candidate yet.
-    pub fn start_rival(
-        &self,
-    ) -> TestProgram<Result<RunOutcome<(), std::convert::Infallible>, RunError>> {
+    pub fn start_rival(&self) -> TestProgram<Result<Outcome<()>, Error>> {
         let candidate = self.candidate();
-        let mut config = candidate.config.clone();
-        config.identity = Identity::new("rival");
-        config.namespace = Some(candidate.handle.lease().namespace.to_string());
+        let config = candidate.config.clone().identity("rival");
+        let config = config.namespace(candidate.handle.lease().namespace.to_string());
         self.cluster.run(config, |leadership, _| async move {
             leadership.stopped().await;
-            Ok(())
+            Ok::<(), std::convert::Infallible>(())
         })
     }
 
@@ -252,7 +246,7 @@ impl<O> TestProgram<O> {
                 self.name,
             );
         };
-        pass(candidate.lease_duration).await;
+        pass(candidate.config.given_lease_duration()).await;
         self.reported += 1;
         candidate.report(index).expect("the term has ended")
     }

@@ -8,17 +8,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use elector_candidate::{
-    AfterFailure, Config, Identity, Leadership, Loss, Mode, RunError, RunOutcome, StopReason,
-    TermEnd,
+    Config, Error, Identity, Leadership, Loss, Mode, Outcome, StopReason, TermEnd,
 };
 use elector_testing::{
     EffectLog, Fault, Rule, TestCluster, TestProgram, WorkStop, eventually, millis, pass, seconds,
 };
 
-type ControllerProgram = TestProgram<Result<RunOutcome<(), String>, RunError>>;
+type ControllerProgram = TestProgram<Result<Outcome<()>, Error>>;
 
 fn config() -> Config {
-    Config::new("web", "1.0.0".parse().unwrap())
+    Config::new("web", "1.0.0")
 }
 
 /// Writes a row a second until it is asked to stop, and takes so many milliseconds to close.
@@ -85,7 +84,7 @@ async fn a_task_that_the_work_leaves_behind_is_found() {
                     tokio::spawn(write);
                 }
                 leadership.stopped().await;
-                Ok(())
+                Ok::<(), String>(())
             });
         program.leads().await;
         program.faults().partition(true);
@@ -178,7 +177,10 @@ async fn a_shutdown_ends_the_program_and_its_term() {
     report.assert_returned();
     assert_eq!(report.told.unwrap().0, StopReason::ShutDown);
     let outcome = program.ended().await.unwrap();
-    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    assert_eq!(
+        (outcome.value, outcome.term),
+        (None, Some(TermEnd::Released))
+    );
     assert_eq!(cluster.lease("default", "web").holder(), None);
 }
 
@@ -189,7 +191,7 @@ async fn work_that_panics_or_ends_by_itself_is_reported_so() {
         let mut program: ControllerProgram = cluster.run(config(), move |_, _| async move {
             pass(seconds(1)).await;
             assert!(!panics, "as the test wants it");
-            Ok(())
+            Ok::<(), String>(())
         });
         let report = program.term_report().await;
         let stop = report.work.unwrap().0;
@@ -208,8 +210,7 @@ async fn work_that_panics_or_ends_by_itself_is_reported_so() {
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_waits_for_an_elector_leads_when_it_is_granted_the_lease() {
     let cluster = TestCluster::new();
-    let mut config = config().identified_as(Identity::new("me").unwrap());
-    config.mode = Mode::Elected;
+    let config = config().identity("me").mode(Mode::Elected);
     let program: ControllerProgram =
         cluster.run(config, |leadership, rows| controller(leadership, rows, 0));
     pass(seconds(60)).await;
@@ -231,13 +232,13 @@ async fn what_a_test_does_wrong_is_said() {
         failure(|| lease.grant("")),
         "\"\" is no identity: it is empty"
     );
-    let mut bad = config();
-    bad.binary_version = None;
+    let bad = Config::new("web", "");
     let message = failure(|| {
-        let _program: ControllerProgram = cluster.run(bad.clone(), |_, _| async { Ok(()) });
+        let _program: ControllerProgram =
+            cluster.run(bad.clone(), |_, _| async { Ok::<(), String>(()) });
     });
     assert!(
-        message.starts_with("configure program: binary-version is missing"),
+        message.starts_with("configure program: version is missing"),
         "{message}"
     );
 }
@@ -248,8 +249,7 @@ async fn the_same_test_gives_the_same_history() {
     let mut histories = Vec::new();
     for _ in 0..2 {
         let cluster = TestCluster::new();
-        let mut config = config();
-        config.after_failure = AfterFailure::Retry;
+        let config = config().retry_work(true);
         let mut program: ControllerProgram = cluster.run(config, |_, _| async {
             pass(seconds(1)).await;
             Err("as the test wants it".to_owned())

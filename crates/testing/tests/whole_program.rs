@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_candidate::{
-    Candidate, Cluster, Config, LeaderGate, Leadership, RunError, RunOutcome, StopReason, TermEnd,
+    Candidate, Cluster, Config, Error, LeaderGate, Leadership, Outcome, StopReason, TermEnd, kube5,
 };
 use elector_runtime::panic_text;
 use elector_testing::{TestCluster, TestProgram, WorkStop, eventually, pass};
@@ -49,7 +49,7 @@ enum ProgramFlaw {
     ControllerEnds,
 }
 
-type Ended = Result<RunOutcome<(), Infallible>, RunError>;
+type Ended = Result<Outcome<()>, Error>;
 
 fn kind() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"))
@@ -60,7 +60,7 @@ async fn reconcile(
     client: Arc<Client>,
     leadership: Leadership,
 ) -> kube::Result<Action> {
-    let (name, token) = (widget.name_any(), leadership.token().0.0);
+    let (name, token) = (widget.name_any(), leadership.token());
     let namespace = widget.namespace().unwrap_or_default();
     let maps = Api::<ConfigMap>::namespaced(Client::clone(&client), &namespace);
     let data = json!({"size": widget.spec.size.to_string(), "token": token.to_string()});
@@ -83,10 +83,10 @@ async fn program(
     shutdown: impl Future,
     flaw: ProgramFlaw,
 ) -> Ended {
-    let config = Config::new("widgets", "1.0.0".parse().unwrap());
+    let config = Config::new("widgets", "1.0.0");
     let candidate = Candidate::new(config, cluster).unwrap();
     let handle = candidate.handle();
-    let guarded = handle.write_guard().client(&client);
+    let guarded = kube5::guarded(&client, &handle.leader_only());
     if flaw == ProgramFlaw::Writes {
         let maps = Api::<ConfigMap>::default_namespaced(client);
         tokio::spawn(async move {
@@ -104,9 +104,9 @@ async fn program(
     let gate = LeaderGate::new();
     let widgets = Api::<Widget>::all_with(guarded.clone(), &kind());
     let controller = Controller::new_with(widgets, watcher::Config::default(), kind())
-        .reconcile_all_on(gate.term_starts())
+        .reconcile_all_on(gate.starts())
         .run(
-            gate.reconciler(reconcile),
+            gate.reconciler(reconcile, Action::await_change),
             |_, _, _| Action::requeue(Duration::from_secs(5)),
             Arc::new(guarded),
         )
@@ -123,7 +123,8 @@ async fn program(
             () = controller => {}
         }
     });
-    candidate.run(gate.work(), shutdown).await
+    let work = move |leadership| gate.lead(leadership);
+    candidate.run(work, shutdown).await
 }
 
 fn start(world: &TestCluster, name: &str, flaw: ProgramFlaw) -> TestProgram<Ended> {
@@ -157,7 +158,7 @@ fn stored(world: &TestCluster) -> Option<(Value, Value)> {
 }
 
 fn token(program: &TestProgram<Ended>) -> u64 {
-    program.handle().status().token.unwrap().0.0
+    program.handle().status().token().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,7 +201,7 @@ async fn a_rolling_update_hands_the_lease_over_and_ends_in_good_order() {
     assert_eq!(report.work.unwrap().0, WorkStop::Returned);
     report.assert_nothing_late();
     let ended = first.ended().await.unwrap();
-    assert_eq!(ended, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    assert_eq!((ended.value, ended.term), (None, Some(TermEnd::Released)));
     second.leads().await;
     let next = token(&second);
     eventually(|| stored(&world) == written(next)).await;
@@ -248,7 +249,7 @@ async fn a_controller_that_ends_under_a_leader_ends_the_program() {
     let world = world();
     let program = start(&world, "widgets-0", ProgramFlaw::ControllerEnds);
     let error = program.ended().await.unwrap_err();
-    assert!(matches!(error, RunError::PartEnded { .. }), "{error:?}");
+    assert!(matches!(error, Error::PartEnded { .. }), "{error:?}");
     assert_eq!(world.lease("default", "widgets").holder(), None);
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use elector_candidate::{Event, Leadership, TermEnd};
-use elector_protocol::{Identity, Instant, Token};
+use elector_protocol::{Identity, Instant, ResourceVersion, Token};
 
 use crate::history::LeaseHistory;
 
@@ -28,7 +28,7 @@ struct Guard {
 #[derive(Debug, Default)]
 pub(crate) struct GuardMonitor {
     guards: Vec<Guard>,
-    tokens: BTreeMap<String, Token>,
+    tokens: BTreeMap<String, u64>,
     /// Pairs that were found to overlap, so that each is reported once.
     reported: BTreeSet<(String, String)>,
     /// When a leader's work stopped for a hand-over, by lease.
@@ -192,7 +192,8 @@ impl GuardMonitor {
                 };
                 let pair = (label(one), label(other));
                 let (one, other) = (one.leadership.token(), other.leadership.token());
-                let tokens = (one.min(other), one.max(other));
+                let token = |token| Token(ResourceVersion(token));
+                let tokens = (token(one.min(other)), token(one.max(other)));
                 if let Some(why) = history.exemption(&lease.name, now, tokens) {
                     if self.reported.insert(pair) {
                         *self.leadership.exempt.entry(why).or_default() += 1;

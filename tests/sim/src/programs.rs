@@ -7,8 +7,8 @@ use std::time::Duration;
 use elector::{
     BuiltinController, Config as ElectorConfig, Elector, Event as ElectorEvent, LeaderElection,
 };
-use elector_candidate::{Candidate, Config as CandidateConfig, Leadership, Mode};
-use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
+use elector_candidate::{Candidate, Cluster, Config as CandidateConfig, Leadership, Mode, Timing};
+use elector_protocol::{ElectorTiming, LeaseKey};
 
 use crate::names::{ELECTOR_LOCK, FALLBACK, NAMESPACE, lease_name};
 use crate::pause::PauseSwitch;
@@ -87,7 +87,9 @@ impl CandidateRun {
             self.transport.context.clone(),
             self.transport.author.name.clone(),
         );
-        let cluster = self.transport.cluster();
+        let clock = Arc::new(self.transport.clock.clone());
+        let cluster = Cluster::from(self.transport.cluster());
+        let cluster = cluster.with_clock(clock).with_seed(self.seed);
         let candidate = match Candidate::new(self.config(), cluster) {
             Ok(candidate) => candidate,
             Err(error) => return context.report("setup", error.to_string()),
@@ -95,7 +97,7 @@ impl CandidateRun {
         let lease = lease_name(self.candidate.lease);
         let tell = {
             let (context, name) = (context.clone(), name.clone());
-            move |event: &elector_candidate::Event| {
+            move |_: &LeaseKey, event: &elector_candidate::Event| {
                 context.log().note(&name, format_args!("{event:?}"));
                 let now = context.log().now();
                 context
@@ -104,12 +106,8 @@ impl CandidateRun {
                     .handle_event(now, &name, &lease, event);
             }
         };
-        let clock = Arc::new(self.transport.clock.clone());
-        let candidate = candidate
-            .with_clock(clock)
-            .with_seed(self.seed)
-            .observed_by(tell);
         let outcome = candidate
+            .observed_by(tell)
             .run(|leadership| self.work(leadership), shutdown)
             .await;
         context
@@ -151,24 +149,18 @@ impl CandidateRun {
             mode,
             ..
         } = self.candidate;
-        let version = |minor| {
-            let text = format!("1.{minor}.0");
-            text.parse().expect("three numbers are a version")
-        };
-        let identity =
-            Identity::new(self.identity.as_str()).expect("a name with digits is not empty");
-        let mut config = CandidateConfig::new(lease_name(lease), version(binary))
-            .in_namespace(NAMESPACE)
-            .identified_as(identity);
-        config.emulation_version = Some(version(emulation));
-        config.timing = CandidateTiming::of(Duration::from_secs(w), Duration::from_secs(h));
-        config.mode = match mode {
-            PlannedMode::Elected => Mode::Elected,
-            PlannedMode::Auto => Mode::Auto,
-            PlannedMode::Plain => Mode::Plain,
-        };
-        config.fallback = FALLBACK;
+        let version = |minor| format!("1.{minor}.0");
         // W_max stays as it is by default: the own W of a candidate counts beside it (R18).
-        config
+        CandidateConfig::new(lease_name(lease), version(binary))
+            .namespace(NAMESPACE)
+            .identity(self.identity.as_str())
+            .emulation_version(version(emulation))
+            .timing(Timing::new(Duration::from_secs(w), Duration::from_secs(h)))
+            .mode(match mode {
+                PlannedMode::Elected => Mode::Elected,
+                PlannedMode::Auto => Mode::Auto,
+                PlannedMode::Plain => Mode::Plain,
+            })
+            .fallback(FALLBACK)
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_candidate::{Candidate, Config, Event as CandidateEvent, Leadership};
-use elector_protocol::{Identity, LeaseKey, Timestamp};
+use elector_protocol::{LeaseKey, Timestamp};
 use elector_runtime::{ClientArgs, Cluster, connect};
 use elector_tests::rig::{
     EntryContent, Event, EventKind, HistoryEntry, Implementation, Journal, JournalMark, OwnThreads,
@@ -72,17 +72,16 @@ impl<'w> Host<'w> {
     pub(crate) fn start(&self, lease: &str, name: &str, version: &str) -> Result<()> {
         let testbed = self.testbed;
         testbed.add_participant(name, Implementation::Elector, lease);
-        let identity = Identity::new(name).context("an empty name")?;
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let cluster = self.clusters[index % self.clusters.len()].clone();
-        let config = Config::new(lease, version.parse()?)
-            .in_namespace(testbed.namespace())
-            .identified_as(identity);
+        let config = Config::new(lease, version)
+            .namespace(testbed.namespace())
+            .identity(name);
         let (journal, process) = (Arc::clone(testbed.journal()), name.to_owned());
-        let candidate = Candidate::new(config, cluster)?;
-        let lease = candidate.lease().clone();
+        let candidate = Candidate::new(config, cluster.into())?;
+        let lease = candidate.handle().lease().clone();
         let (book, about) = (Arc::clone(&journal), lease.clone());
-        let candidate = candidate.observed_by(move |event| {
+        let candidate = candidate.observed_by(move |_, event| {
             let kind = match event {
                 CandidateEvent::Registered => EventKind::Start,
                 CandidateEvent::Leading { .. } => EventKind::Leading,

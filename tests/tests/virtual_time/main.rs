@@ -14,14 +14,13 @@ use std::time::Duration;
 
 use elector::{Config as ElectorConfig, Elector};
 use elector_api::CandidateApi;
-use elector_candidate::{Config, Leadership, RunError, RunOutcome};
-use elector_protocol::Identity;
+use elector_candidate::{Config, Error, Leadership, Outcome};
 use elector_testing::{
     BackgroundTask, Faults, TestCluster, TestProgram, eventually, millis, pass, seconds,
 };
 
 /// A candidate whose work never fails.
-type ElectedProgram = TestProgram<Result<RunOutcome<(), Infallible>, RunError>>;
+type ElectedProgram = TestProgram<Result<Outcome<()>, Error>>;
 
 /// An elector and [three candidates](NAMES) for a lease.
 struct ElectedPrograms {
@@ -61,8 +60,7 @@ impl ElectedPrograms {
         pass(seconds(20)).await;
         let at_work = Arc::new(AtWork::default());
         let candidates = NAMES.map(|name| {
-            let config = Config::new(LEASE, "1.0.0".parse().unwrap());
-            let config = config.identified_as(Identity::new(name).unwrap());
+            let config = Config::new(LEASE, "1.0.0").identity(name);
             let at_work = Arc::clone(&at_work);
             let work = move |leadership: Leadership, _| {
                 let at_work = Arc::clone(&at_work);
@@ -71,7 +69,7 @@ impl ElectedPrograms {
                     leadership.stopped().await;
                     // A little late, as work is.
                     pass(millis(300)).await;
-                    Ok(())
+                    Ok::<(), Infallible>(())
                 }
             };
             (name, cluster.run(config, work))

@@ -24,7 +24,7 @@ struct SizedProgram {
 /// The adopter that they are made of.
 const ADOPTER: &str = "kube5-ring";
 /// Its line in the manifest that is about the crate.
-const DEPENDENCY: &str = "elector-candidate = \"0.1\"\n";
+const DEPENDENCY: &str = "elector-candidate = { version = \"0.1\", features = [\"kube5\"] }\n";
 /// Where they are made, from the root of the workspace.
 const MADE: &str = "target/adopters/size";
 /// Where the table is recorded, from the root of the workspace.
@@ -40,15 +40,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 "#;
 
 /// Without the crate, with it, and with each of its features.
-const SIZED: [SizedProgram; 7] = [
+const SIZED: [SizedProgram; 6] = [
     sized(
         WITHOUT,
         "a client of kube 5 on rustls with ring, and one request",
     ),
     sized(WITH, "the same client, and an election: `kube5-ring`"),
-    sized("clap", "with the feature `clap`"),
+    sized("clap4", "with the feature `clap4`"),
     sized("connect", "with the feature `connect`"),
-    sized("controller", "with the feature `controller`"),
     sized("events", "with the feature `events`"),
     sized("metrics", "with the feature `metrics`"),
 ];
@@ -119,9 +118,7 @@ impl SizedProgram {
         let dependency = match self.name {
             WITHOUT => String::new(),
             WITH => DEPENDENCY.to_owned(),
-            feature => {
-                format!("elector-candidate = {{ version = \"0.1\", features = [\"{feature}\"] }}\n")
-            }
+            feature => DEPENDENCY.replace("\"kube5\"", &format!("\"kube5\", \"{feature}\"")),
         };
         let (before, after) = manifest
             .split_once(DEPENDENCY)

@@ -45,14 +45,16 @@ async fn main() {
     let cluster = OneLease::new(&[CandidateApi::V1Beta1]);
     let (won, controller) = (Arc::default(), MeasuredController::start(&cluster).await);
     let lease = OneLease::key();
-    let config = Config::new(&*lease.name, "1.0.0".parse().unwrap())
-        .in_namespace(&*lease.namespace)
-        .identified_as(Identity::new("me").unwrap());
+    let config = Config::new(&*lease.name, "1.0.0")
+        .namespace(&*lease.namespace)
+        .identity("me");
     let told = Arc::clone(&won);
-    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
-    let candidate = candidate.observed_by(move |event| note_win(&told, event));
+    let candidate = Candidate::new(config, cluster.cluster().into()).unwrap();
+    let candidate = candidate.observed_by(move |_, event| note_win(&told, event));
     let handle = candidate.handle();
-    let run = tokio::spawn(candidate.run(controller.gate.work(), future::pending::<()>()));
+    let gate = controller.gate.clone();
+    let work = move |leadership| gate.lead(leadership);
+    let run = tokio::spawn(candidate.run(work, future::pending::<()>()));
     eventually(|| cluster.candidate(CandidateApi::V1Beta1).is_some()).await;
 
     let (mut first, mut all) = (Vec::new(), Vec::new());
@@ -155,9 +157,9 @@ impl MeasuredController {
         let controller = Controller::new(api, watcher::Config::default());
         let store = controller.store();
         let run = controller
-            .reconcile_all_on(this.gate.term_starts())
+            .reconcile_all_on(this.gate.starts())
             .run(
-                this.gate.reconciler(reconcile),
+                this.gate.reconciler(reconcile, Action::await_change),
                 |_, error, _| match *error {},
                 Arc::new(()),
             )

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use elector_apiserver::{ApiServer, Config as ServerConfig};
-use elector_candidate::{Candidate, CandidateHandle, ClientArgs, Config, connect};
+use elector_candidate::{Candidate, CandidateHandle, ClientArgs, Cluster, Config};
+use elector_runtime::connect;
 use elector_testing::{eventually, listen};
 use tokio::task::JoinSet;
 
@@ -71,12 +72,11 @@ fn server() -> ClientArgs {
 
 /// A candidate that takes a free lease at once.
 async fn candidate(args: &ClientArgs, place: RenewalPlace, lease: String) -> Candidate {
-    let mut config = Config::plain(lease);
-    config.absent_lease_grace = Some(Duration::ZERO);
-    match place {
-        RenewalPlace::Executor => Candidate::new(config, connect(args).await.unwrap()).unwrap(),
-        RenewalPlace::OwnThread => Candidate::connect(config, args).await.unwrap(),
-    }
+    let cluster = match place {
+        RenewalPlace::Executor => connect(args).await.unwrap().into(),
+        RenewalPlace::OwnThread => Cluster::connect_with(args).await.unwrap(),
+    };
+    Candidate::new(Config::as_client_go(lease), cluster).unwrap()
 }
 
 /// The KiB by which resident memory grows when `CANDIDATES` lead.
@@ -107,12 +107,12 @@ async fn delay(args: &ClientArgs, place: RenewalPlace, term: u32) -> Duration {
     let won = Arc::new(Mutex::new(None));
     let told = Arc::clone(&won);
     let candidate = candidate(args, place, format!("{place:?}-{term}").to_lowercase()).await;
-    let candidate = candidate.observed_by(move |event| note_win(&told, event));
+    let candidate = candidate.observed_by(move |_, event| note_win(&told, event));
     let run = candidate.run(
         |_| async { Ok::<Instant, std::io::Error>(Instant::now()) },
         pending::<()>(),
     );
-    let began = run.await.unwrap().into_result().unwrap().unwrap();
+    let began = run.await.unwrap().value.unwrap();
     let won: Instant = won.lock().unwrap().unwrap();
     began.duration_since(won)
 }

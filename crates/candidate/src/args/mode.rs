@@ -5,8 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use elector_api::parse_duration;
 
-use super::error::ArgsError;
-use crate::config::{Config, Mode};
+use crate::config::{Config, ConfigError, Mode, Setting};
 
 /// The flags of the mode.
 #[derive(Args, Clone, Debug)]
@@ -57,11 +56,17 @@ pub(super) enum TypedMode {
 impl ModeArgs {
     /// Fails where a flag was given that this mode has no use for. `offers` are the flags for what a LeaseCandidate says,
     /// and whether they were given.
-    pub(super) fn check(&self, offers: &[(&'static str, bool)]) -> Result<(), ArgsError> {
+    pub(super) fn check(&self, offers: &[(Setting, bool)]) -> Result<(), ConfigError> {
         let (fallback, longest, grace) = (
-            ("--fallback-after", self.fallback_after.is_some()),
-            ("--max-lease-duration", self.max_lease_duration.is_some()),
-            ("--absent-lease-grace", self.absent_lease_grace.is_some()),
+            (Setting::FALLBACK, self.fallback_after.is_some()),
+            (
+                Setting::MAX_LEASE_DURATION,
+                self.max_lease_duration.is_some(),
+            ),
+            (
+                Setting::ABSENT_LEASE_GRACE,
+                self.absent_lease_grace.is_some(),
+            ),
         );
         let (unused, reason) = match self.mode {
             // A disabled election may be enabled again by this flag alone.
@@ -81,24 +86,29 @@ impl ModeArgs {
             ),
         };
         match unused.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(ArgsError::Unused {
-                flag,
-                mode: self.mode.name(),
-                reason,
-            }),
+            Some((flag, _)) => {
+                let mode = self.mode.name();
+                let rule =
+                    format!("does not go with --mode {mode}: a candidate in this mode {reason}");
+                Err(ConfigError::new(flag, rule))
+            }
             None => Ok(()),
         }
     }
 
     /// The configuration with what was typed.
-    pub(super) fn apply(&self, config: &mut Config) {
-        config.mode = self.mode.into();
-        config.fallback = self.fallback_after.unwrap_or(config.fallback);
-        config.max_lease_duration = self.max_lease_duration.unwrap_or(config.max_lease_duration);
-        config.absent_lease_grace = match self.mode {
-            TypedMode::AsClientGo => Config::as_client_go("").absent_lease_grace,
-            _ => self.absent_lease_grace,
+    pub(super) fn apply(&self, config: Config) -> Config {
+        let config = Config {
+            mode: self.mode.into(),
+            fallback: self.fallback_after.unwrap_or(config.fallback),
+            max_lease_duration: self.max_lease_duration.unwrap_or(config.max_lease_duration),
+            ..config
         };
+        match (self.mode, self.absent_lease_grace) {
+            (TypedMode::AsClientGo, _) => config.absent_lease_grace(Duration::ZERO),
+            (_, Some(grace)) => config.absent_lease_grace(grace),
+            (_, None) => config,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ fn parse(flags: &[&str]) -> CandidateArgs {
 }
 
 fn config(flags: &[&str]) -> Config {
-    parse(flags).config(None).unwrap()
+    parse(flags).config("").unwrap()
 }
 
 #[cfg(feature = "connect")]
@@ -64,15 +64,10 @@ fn each_flag_has_its_variable_and_what_happens_without_it_in_the_help() {
 
 #[test]
 fn a_program_tells_its_own_version_and_a_flag_another() {
-    let own = || "3.0.0".parse().ok();
     let version = |flags: &[&str]| {
         let line = ["program", "--lease", "web"].iter().chain(flags);
         let args = ProgramCli::try_parse_from(line).unwrap().args;
-        args.config(own())
-            .unwrap()
-            .binary_version
-            .unwrap()
-            .to_string()
+        args.config("3.0.0").unwrap().version.unwrap()
     };
     assert_eq!(version(&[]), "3.0.0");
     assert_eq!(version(&["--binary-version", "2.0.0"]), "2.0.0");
@@ -81,8 +76,7 @@ fn a_program_tells_its_own_version_and_a_flag_another() {
 #[test]
 fn what_follows_a_term_and_a_failure_can_be_chosen() {
     let usual = config(&[]);
-    assert_eq!(usual.after_term, AfterTerm::CampaignAgain);
-    assert_eq!(usual.after_failure, AfterFailure::End);
+    assert!(!usual.one_term && !usual.retry_work);
     assert!(!usual.client_go_peers);
     let other = config(&[
         "--after-term",
@@ -91,8 +85,7 @@ fn what_follows_a_term_and_a_failure_can_be_chosen() {
         "retry",
         "--client-go-peers",
     ]);
-    assert_eq!(other.after_term, AfterTerm::Return);
-    assert_eq!(other.after_failure, AfterFailure::Retry);
+    assert!(other.one_term && other.retry_work);
     assert!(other.client_go_peers);
 }
 
@@ -106,7 +99,7 @@ fn its_terms_are_reported_in_events_where_that_is_wished() {
 #[test]
 fn the_modes_are_as_documented() {
     let auto = config(&[]);
-    assert_eq!(auto.timing, CandidateTiming::default());
+    assert_eq!(auto.timing, Timing::default());
     assert_eq!(auto.emulation_version, None);
     assert_eq!(auto.mode, Mode::Auto);
     assert_eq!(auto.fallback, Duration::from_secs(5));
@@ -122,11 +115,12 @@ fn the_modes_are_as_documented() {
     assert_eq!(config(&["--mode", "elected"]).mode, Mode::Elected);
     let program = ["program", "--lease", "web", "--mode"].into_iter();
     let at_once = ProgramCli::try_parse_from(program.chain(["as-client-go"])).unwrap();
-    let at_once = at_once.args.config(None).unwrap();
-    assert_eq!(
-        format!("{at_once:?}"),
-        format!("{:?}", Config::as_client_go("web"))
-    );
+    let at_once = at_once.args.config("").unwrap();
+    let by_flags = Config {
+        by_flags: true,
+        ..Config::as_client_go("web")
+    };
+    assert_eq!(format!("{at_once:?}"), format!("{by_flags:?}"));
 }
 
 /// A flag without any effect would let its user believe that it has one.
@@ -137,7 +131,7 @@ fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
     let at_once = "does not go with --mode as-client-go: a candidate in this mode takes";
     let unread = "does not go with --mode plain: a candidate in this mode registers no";
     let missing =
-        "binary-version is missing: electors choose by it, unless the mode is plain or disabled";
+        "--binary-version is missing: electors choose by it, unless the mode is plain or disabled";
     for (flags, refusal) in [
         ("--mode plain", None),
         ("--mode disabled", None),
@@ -163,7 +157,7 @@ fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
     ] {
         let line = ["elector", "--lease", "web"].into_iter();
         let cli = ProgramCli::try_parse_from(line.chain(flags.split(' '))).unwrap();
-        match (cli.args.config(None), refusal) {
+        match (cli.args.config(""), refusal) {
             (Ok(_), None) => {}
             (Err(error), Some(refusal)) => {
                 let text = error.to_string();
@@ -182,11 +176,12 @@ fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
 fn the_retry_period_follows_a_short_deadline_unless_it_is_given() {
     let short = ["--lease-duration", "5s", "--renew-deadline", "3s"];
     let config_of = |more: &[&str]| config(&[&short[..], more].concat());
-    assert_eq!(config_of(&[]).timing.retry_period, Duration::from_secs(1));
+    let timing = config_of(&[]).timing.resolved(Duration::MAX);
+    assert_eq!(timing.retry_period, Duration::from_secs(1));
     let flags = [&short[..], &["--retry-period", "2s"]].concat();
     assert_eq!(
-        parse(&flags).config(None).unwrap_err().to_string(),
-        "retry-period is 2s: must be from 250ms to 1s"
+        parse(&flags).config("").unwrap_err().to_string(),
+        "--retry-period is 2s: must be from 250ms to 1s"
     );
 }
 
@@ -195,19 +190,28 @@ fn an_absurd_flag_is_refused_in_one_clear_line_without_a_cluster() {
     let long = "x".repeat(254);
     for (flags, refusal) in [
         (["--name", ""], "--name is empty"),
-        (["--name", "a/b"], "metadata.name: "),
-        (["--name", &long], "metadata.name: "),
-        (["--lease", "Web"], "the lease \"Web\" cannot exist: "),
-        (["--lease", ""], "spec.leaseName: "),
-        (["--namespace", ""], "metadata.namespace: "),
-        (["--namespace", "a b"], "metadata.namespace: "),
+        (["--name", "a/b"], "--name is refused: metadata.name: "),
+        (["--name", &long], "--name is refused: metadata.name: "),
+        (
+            ["--lease", "Web"],
+            "--lease is refused: no Lease can have this name: ",
+        ),
+        (["--lease", ""], "--lease is refused: spec.leaseName: "),
+        (
+            ["--namespace", ""],
+            "--namespace is refused: metadata.namespace: ",
+        ),
+        (
+            ["--namespace", "a b"],
+            "--namespace is refused: metadata.namespace: ",
+        ),
         (
             ["--lease-duration", "2562047h"],
-            "lease-duration is 9223369200s: must be from",
+            "--lease-duration is 9223369200s: must be from",
         ),
         (
             ["--renew-deadline", "0"],
-            "renew-interval is 0ns: must be from 100ms to 0ns",
+            "a third of --renew-deadline is 0ns: must be from 100ms to 0ns",
         ),
     ] {
         let usual = ["elector", "--lease", "web", "--binary-version", "1.2.3"];
@@ -218,7 +222,7 @@ fn an_absurd_flag_is_refused_in_one_clear_line_without_a_cluster() {
             .filter(|pair| asked(&pair[0]))
             .flatten();
         let all = usual[..1].iter().chain(kept).chain(&flags);
-        let Err(error) = ProgramCli::try_parse_from(all).unwrap().args.config(None) else {
+        let Err(error) = ProgramCli::try_parse_from(all).unwrap().args.config("") else {
             panic!("{flags:?} is taken");
         };
         let text = format!("{error:#}");
@@ -254,14 +258,15 @@ fn a_malformed_version_or_strategy_is_named_with_its_flag_and_the_rule() {
 fn a_pod_is_the_owner_by_its_uid_and_the_name_of_the_environment() {
     let args = parse(&["--pod-uid", "5f1e"]);
     let named = |name: &str| args.owner(Some(name.to_owned()));
-    let owner = OwnerPod::new("web-0", "5f1e");
+    let owner = Owner::pod("web-0", "5f1e");
     assert_eq!(named("web-0"), Ok(Some(owner)));
     for nameless in [named(""), args.owner(None)] {
-        assert_eq!(nameless, Err(ArgsError::NamelessPod));
+        let refusal = nameless.unwrap_err();
+        assert!(refusal.to_string().contains("POD_NAME"), "{refusal}");
     }
     assert_eq!(parse(&[]).owner(Some("web-0".to_owned())), Ok(None));
     let plain = parse(&["--mode", "plain", "--pod-uid", "5f1e"]);
-    let refusal = plain.config(None).unwrap_err().to_string();
+    let refusal = plain.config("").unwrap_err().to_string();
     assert!(
         refusal.contains("does not go with --mode plain"),
         "{refusal}"

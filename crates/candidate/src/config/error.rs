@@ -1,58 +1,124 @@
 //! The rules that a configuration can break.
 
-use std::time::Duration;
+use std::fmt;
 
 use elector_api::FieldError;
-use elector_protocol::{StrategyName, TimingError};
+use elector_protocol::TimingError;
 
-/// Why a candidate cannot be started.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// A constant is outside of its bounds. The text names the rule.
-    #[error(transparent)]
-    Timing(#[from] TimingError),
-    /// Electors choose by the version of the binary.
-    #[error(
-        "binary-version is missing: electors choose by it, unless the mode is plain or disabled"
-    )]
-    MissingVersion,
-    /// The API server would not take the LeaseCandidate. The text names the field.
-    #[error("{0}")]
-    Candidate(FieldError),
-    /// No elector decides leases of this strategy: the name is one of Elector's, which has no such strategy.
-    #[error("strategy is {0}: Elector has {known}", known = StrategyName::KNOWN.join(", "))]
-    Strategy(StrategyName),
-    /// The API server would take the LeaseCandidate but never a Lease of the name that it wants. The text names the
-    /// rule.
-    #[error("the lease {name:?} cannot exist: {error}")]
-    Lease {
-        /// The name of the lease.
-        name: String,
-        /// The words of an API server about it.
-        error: FieldError,
-    },
-    /// The grace is too long to be waited for.
-    #[error("grace-period is {0:?}: must be at most 1h")]
-    Grace(Duration),
-    /// An elector would be waited for too long.
-    #[error("fallback-after is {0:?}: must be at most 1h")]
-    Fallback(Duration),
-    /// No lease duration of any client is so short, or so long.
-    #[error("max-lease-duration is {0:?}: must be from 1s to 1h")]
-    MaxLeaseDuration(Duration),
-    /// A missing Lease would be waited for too long.
-    #[error("absent-lease-grace is {0:?}: must be at most 1h")]
-    AbsentLeaseGrace(Duration),
-    /// The health probe would be asked too often, or hardly ever.
-    #[error("health-period is {0:?}: must be from 100ms to 1h")]
-    HealthPeriod(Duration),
-    /// No health probe could answer, or it would be waited for too long.
-    #[error("health-timeout is {0:?}: must be from 10ms to 1h")]
-    HealthTimeout(Duration),
-    /// A candidate that takes no lease waits for none.
-    #[error(
-        "absent-lease-grace is set, but the elected mode takes no lease: electors have this setting"
-    )]
-    UnusedAbsentLeaseGrace,
+/// A setting breaks a rule, so that no candidate can be made. The text names the setting and the rule: by the method of
+/// [`Config`](crate::Config), or by the flag where flags made the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    setting: Setting,
+    by_flag: bool,
+    /// The rest of the sentence that the name of the setting begins.
+    rule: String,
+}
+
+/// A setting, by its method and by its flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    method: &'static str,
+    flag: &'static str,
+}
+
+// === impl ConfigError ===
+
+impl ConfigError {
+    /// `rule` goes on after the name of the setting: `is 2h: must be at most 1h`.
+    pub(crate) fn new(setting: Setting, rule: impl Into<String>) -> Self {
+        Self {
+            setting,
+            by_flag: false,
+            rule: rule.into(),
+        }
+    }
+
+    /// The answer of an API server to what it would be sent.
+    pub(crate) fn refused(error: &FieldError) -> Self {
+        Self::new(
+            Setting::of_field(&error.field),
+            format!("is refused: {error}"),
+        )
+    }
+
+    /// The same in the words of those who set flags, if they do.
+    pub(crate) fn named_by_flag(mut self, by_flag: bool) -> Self {
+        self.by_flag = by_flag;
+        self
+    }
+
+    /// The setting, by its method of [`Config`](crate::Config) or [`Timing`](crate::Timing). Timing's are
+    /// `lease_duration`, `renew_deadline`, `renew_interval` and `retry_period`.
+    pub const fn setting(&self) -> &'static str {
+        self.setting.method
+    }
+}
+
+impl From<TimingError> for ConfigError {
+    fn from(error: TimingError) -> Self {
+        let rule = format!("is {:?}: {}", error.value, error.rule);
+        Self::new(Setting::of_constant(error.name), rule)
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Setting { method, flag } = self.setting;
+        let name = if self.by_flag { flag } else { method };
+        write!(f, "{name} {}", self.rule)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+// === impl Setting ===
+
+impl Setting {
+    pub(crate) const LEASE: Self = Self::new("lease", "--lease");
+    pub(crate) const NAMESPACE: Self = Self::new("namespace", "--namespace");
+    pub(crate) const IDENTITY: Self = Self::new("identity", "--name");
+    pub(crate) const VERSION: Self = Self::new("version", "--binary-version");
+    pub(crate) const EMULATION_VERSION: Self =
+        Self::new("emulation_version", "--emulation-version");
+    pub(crate) const STRATEGY: Self = Self::new("strategy", "--strategy");
+    pub(crate) const CANDIDATE_OWNER: Self = Self::new("candidate_owner", "--pod-uid");
+    pub(crate) const GRACE: Self = Self::new("grace", "--grace-period");
+    pub(crate) const FALLBACK: Self = Self::new("fallback", "--fallback-after");
+    pub(crate) const MAX_LEASE_DURATION: Self =
+        Self::new("max_lease_duration", "--max-lease-duration");
+    pub(crate) const ABSENT_LEASE_GRACE: Self =
+        Self::new("absent_lease_grace", "--absent-lease-grace");
+    pub(crate) const HEALTH_PERIOD: Self = Self::new("health_period", "--health-period");
+    pub(crate) const HEALTH_TIMEOUT: Self = Self::new("health_timeout", "--health-timeout");
+    pub(crate) const HEALTH_FAILURES: Self =
+        Self::new("health_failures", "--health-failure-threshold");
+
+    const fn new(method: &'static str, flag: &'static str) -> Self {
+        Self { method, flag }
+    }
+
+    /// The setting that ends up in that field of an object.
+    fn of_field(field: &str) -> Self {
+        match field {
+            "metadata.name" => Self::IDENTITY,
+            "metadata.namespace" => Self::NAMESPACE,
+            "spec.binaryVersion" => Self::VERSION,
+            "spec.emulationVersion" => Self::EMULATION_VERSION,
+            "spec.strategy" => Self::STRATEGY,
+            field if field.starts_with("metadata.ownerReferences") => Self::CANDIDATE_OWNER,
+            _ => Self::LEASE,
+        }
+    }
+
+    /// The setting that is that constant of the protocol.
+    fn of_constant(name: &str) -> Self {
+        match name {
+            "renew-deadline" => Self::new("renew_deadline", "--renew-deadline"),
+            "renew-interval" => Self::new("renew_interval", "a third of --renew-deadline"),
+            "retry-period" => Self::new("retry_period", "--retry-period"),
+            "request-timeout" => Self::new("request_timeout", "--request-timeout"),
+            _ => Self::new("lease_duration", "--lease-duration"),
+        }
+    }
 }

@@ -12,8 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::config::Mode;
-use crate::event::{CandidateObserver, Event};
+use crate::event::{CandidateObserver, Event, TermOrigin};
 use crate::metrics::lease_families::{LeaseFamilies, lease_labels, name_label};
 use crate::outcome::TermEnd;
 use crate::request_monitor::RequestMonitor;
@@ -23,7 +22,6 @@ pub(crate) struct LeaseFigures {
     families: Arc<LeaseFamilies>,
     labels: LabelSet,
     clock: Arc<dyn Clock>,
-    mode: Mode,
     renew_duration: Histogram,
     handover_duration: Histogram,
     slow_path: Counter,
@@ -33,7 +31,6 @@ pub(crate) struct LeaseFigures {
 /// The state of the term that is about to begin, or that has begun.
 #[derive(Default)]
 struct MeasuredTerm {
-    acquired: bool,
     /// Since when the work stops for a hand-over.
     handing_over: Option<Instant>,
 }
@@ -45,7 +42,6 @@ impl LeaseFigures {
         families: &Arc<LeaseFamilies>,
         lease: &LeaseKey,
         clock: Arc<dyn Clock>,
-        mode: Mode,
     ) -> Self {
         let labels = lease_labels(lease);
         let figures = Self {
@@ -55,7 +51,6 @@ impl LeaseFigures {
             families: Arc::clone(families),
             labels,
             clock,
-            mode,
             term: Mutex::default(),
         };
         figures.show_ends();
@@ -65,9 +60,9 @@ impl LeaseFigures {
     /// An observer that counts the terms before it tells that one.
     pub(crate) fn observing(self: &Arc<Self>, observer: CandidateObserver) -> CandidateObserver {
         let figures = Arc::clone(self);
-        Arc::new(move |event| {
+        Arc::new(move |lease, event| {
             figures.note_event(event);
-            observer(event);
+            observer(lease, event);
         })
     }
 
@@ -95,13 +90,12 @@ impl LeaseFigures {
     fn note_event(&self, event: &Event) {
         let mut term = self.term.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Acquired { .. } => term.acquired = true,
-            Event::Leading { .. } => {
-                let acquired = std::mem::take(&mut *term).acquired;
-                let by = match self.mode {
-                    Mode::Disabled => "disabled",
-                    _ if acquired => "acquired",
-                    _ => "granted",
+            Event::Leading { by, .. } => {
+                *term = MeasuredTerm::default();
+                let by = match by {
+                    TermOrigin::Granted => "granted",
+                    TermOrigin::Acquired { .. } => "acquired",
+                    TermOrigin::Disabled => "disabled",
                 };
                 self.count(&self.families.terms_begun, &[("by", by)]);
             }

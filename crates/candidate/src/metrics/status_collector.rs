@@ -14,7 +14,7 @@ use prometheus_client::registry::Unit;
 
 use crate::handle::CandidateHandle;
 use crate::metrics::lease_families::{LEASE, NAMESPACE, lease_labels, name_label};
-use crate::status::LeadershipStatus;
+use crate::status::LeaseStatus;
 
 /// The leases of the candidates of a process, each with those who know its status. Clones are the same ones.
 #[derive(Clone, Default)]
@@ -86,10 +86,10 @@ impl StatusCollector {
     }
 
     /// The status of each lease now, and the health of its candidate: the one that leads, or that began last.
-    fn statuses(&self) -> Vec<(LeaseKey, LeadershipStatus, bool)> {
+    fn statuses(&self) -> Vec<(LeaseKey, LeaseStatus, bool)> {
         let leases = self.lock();
         let statuses = leases.iter().filter_map(|(lease, handles)| {
-            let known = |handle: &CandidateHandle| (handle.status(), handle.check_health().is_ok());
+            let known = |handle: &CandidateHandle| (handle.status(), handle.check_ready().is_ok());
             let mut statuses = handles.iter().rev().map(known);
             let newest = statuses.next()?;
             let (status, is_well) = if newest.0.is_leader() {
@@ -118,16 +118,16 @@ impl Collector for StatusCollector {
             .map(|(lease, status, _)| (lease_labels(lease), i64::from(status.is_leader())));
         encode_gauge(&mut encoder, LEADING, leading)?;
         let terms = statuses.iter().filter_map(|(lease, status, _)| {
-            Some((lease_labels(lease), i64::from(status.term?.0)))
+            Some((lease_labels(lease), i64::from(status.term()?)))
         });
         encode_gauge(&mut encoder, TERM, terms)?;
         let tokens = statuses
             .iter()
-            .filter_map(|(lease, status, _)| Some((lease_labels(lease), status.token?.0.0)));
+            .filter_map(|(lease, status, _)| Some((lease_labels(lease), status.token()?)));
         encode_gauge(&mut encoder, TOKEN, tokens)?;
         let remaining = statuses
             .iter()
-            .map(|(lease, status, _)| (lease_labels(lease), status.remaining.as_secs_f64()));
+            .map(|(lease, status, _)| (lease_labels(lease), status.remaining().as_secs_f64()));
         encode_gauge(&mut encoder, REMAINING, remaining)?;
         let well = statuses
             .iter()
@@ -170,7 +170,8 @@ fn encode_gauge<N: EncodeGaugeValue>(
 
 #[cfg(test)]
 mod tests {
-    use elector_protocol::Identity;
+    use std::time::Duration;
+
     use elector_runtime::SystemClock;
 
     use super::*;
@@ -180,8 +181,8 @@ mod tests {
 
     #[test]
     fn of_the_runs_that_have_ended_the_last_is_kept() {
-        let config = Config::plain("web").identified_as(Identity::new("me").unwrap());
-        let config = ResolvedConfig::new(config, "ns").unwrap();
+        let config = Config::plain("web").identity("me");
+        let config = ResolvedConfig::new(config, "ns", Duration::MAX).unwrap();
         let collector = StatusCollector::default();
         for _ in 0..10 {
             let run = StatusPublisher::new(&config, Arc::new(SystemClock::start()));

@@ -8,7 +8,7 @@ use elector_protocol::registration::{CandidateEvent, Registration};
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{RequestSlot, Watch, WatchEvent, WriteOutcome, Writer};
 
-use crate::outcome::RunError;
+use crate::error::Error;
 use crate::resolved_config::ResolvedConfig;
 use crate::session::failures::{ServerPath, SessionFailures};
 use crate::session::inputs::{candidate_outcome, candidate_snapshot, watch_candidate};
@@ -107,11 +107,14 @@ impl RegistrationShell {
     }
 
     /// Fails where the LeaseCandidate belongs to another lease.
-    pub(crate) fn check_lease(&self, config: &ResolvedConfig) -> Result<(), RunError> {
+    pub(crate) fn check_lease(&self, config: &ResolvedConfig) -> Result<(), Error> {
         match self.machine.bound_elsewhere() {
-            Some(lease) => Err(RunError::BoundElsewhere {
-                name: config.identity.clone(),
-                lease: lease.to_owned(),
+            Some(lease) => Err(Error::Registration {
+                candidate: config.identity.clone(),
+                source: format!(
+                    "its LeaseCandidate belongs to the lease {lease} and cannot change that"
+                )
+                .into(),
             }),
             None => Ok(()),
         }
@@ -129,7 +132,7 @@ impl RegistrationShell {
         self.machine.ack_pings(acks);
         let decision = self.machine.step(now, wall);
         if let Some(effect) = decision.effect {
-            let (seen, timeout) = (self.object.as_ref(), config.given.timing.request_timeout);
+            let (seen, timeout) = (self.object.as_ref(), config.timing.request_timeout);
             self.request
                 .send(candidate_request(&effect, seen, config, writer, timeout));
         }
@@ -146,7 +149,7 @@ impl RegistrationShell {
         config: &ResolvedConfig,
         failures: &mut SessionFailures,
         leads: bool,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Error> {
         let path = ServerPath::CandidateRequests;
         match response {
             CandidateResponse::Read(response) => {
@@ -167,7 +170,10 @@ impl RegistrationShell {
                     && error.code() == Some(422)
                     && !leads
                 {
-                    return Err(RunError::Invalid(error.clone()));
+                    return Err(Error::Registration {
+                        candidate: config.identity.clone(),
+                        source: Box::new(error.clone()),
+                    });
                 }
                 failures.log_result(now, path, outcome.error());
                 let read = candidate_outcome(&outcome, candidate_snapshot);

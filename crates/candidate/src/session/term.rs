@@ -5,7 +5,7 @@ use elector_protocol::{Instant, Moment, Term, Token};
 
 use super::CandidateSession;
 use crate::boxed_work::MakeWork;
-use crate::event::Event;
+use crate::event::{Event, TermOrigin};
 use crate::finish::Finish;
 use crate::outcome::TermEnd;
 use crate::term_state::TermState;
@@ -20,7 +20,7 @@ impl CandidateSession<'_> {
             self.announced = None;
             return;
         }
-        if let Some(wait) = self.holder.machine.waiting(now)
+        if let Some(wait) = self.holder.waiting(now)
             && self.announced.as_ref() != Some(&wait.reason)
         {
             self.run
@@ -33,7 +33,7 @@ impl CandidateSession<'_> {
     pub(super) fn note_way_to_term(&mut self, effect: &Effect) {
         if let Effect::Write { kind, .. } = effect {
             self.acquired = match kind {
-                WriteKind::Acquire => self.holder.machine.free_for(self.run.clock.moment()),
+                WriteKind::Acquire => self.holder.free_for(self.run.clock.moment()),
                 WriteKind::Accept => None,
                 _ => return,
             };
@@ -43,10 +43,11 @@ impl CandidateSession<'_> {
     pub(super) fn start_work(&mut self, term: Term, token: Token, work: &mut MakeWork<'_>) {
         self.term = Some(term);
         self.last_end = None;
-        if let Some(free) = self.acquired.take() {
-            self.run.emit(&Event::Acquired { term, free });
-        }
-        self.work = Some(self.run.start_work(term, token, work));
+        let by = match self.acquired.take() {
+            Some(free) => TermOrigin::Acquired { free },
+            None => TermOrigin::Granted,
+        };
+        self.work = Some(self.run.start_work(term, token, by, work));
     }
 
     /// Says that the work is to stop, which it reads in the status.
@@ -73,6 +74,7 @@ impl CandidateSession<'_> {
     pub(super) fn end_term(&mut self, end: TermEnd) {
         if let Some(term) = self.term.take() {
             self.last_end = Some(end.clone());
+            let term = term.0;
             self.run.emit(&Event::Ended { term, end });
         }
     }
@@ -91,7 +93,7 @@ impl CandidateSession<'_> {
         if gone {
             self.work = None;
             self.run.status.change_term(TermState::end);
-            self.holder.machine.handle_work_stopped(now);
+            self.holder.handle_work_stopped(now);
         }
     }
 }

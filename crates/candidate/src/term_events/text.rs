@@ -1,8 +1,9 @@
 //! The texts of Events about terms: a reason in CamelCase, and a sentence.
 
-use elector_protocol::{Identity, Term, Token};
+use elector_protocol::Identity;
 use elector_runtime::EventSeverity;
 
+use crate::event::TermOrigin;
 use crate::outcome::TermEnd;
 
 /// The content of an Event about a term.
@@ -16,11 +17,10 @@ pub(super) struct TermEventText {
 // === impl TermEventText ===
 
 impl TermEventText {
-    pub(super) fn of_begin(identity: &Identity, term: Term, token: Token, acquired: bool) -> Self {
-        let how = if acquired {
-            "acquired without an elector"
-        } else {
-            "granted by an elector"
+    pub(super) fn of_begin(identity: &Identity, term: i32, token: u64, by: TermOrigin) -> Self {
+        let how = match by {
+            TermOrigin::Acquired { .. } => "acquired without an elector",
+            TermOrigin::Granted | TermOrigin::Disabled => "granted by an elector",
         };
         Self {
             reason: "BecameLeader",
@@ -30,7 +30,7 @@ impl TermEventText {
         }
     }
 
-    pub(super) fn of_end(identity: &Identity, term: Term, end: &TermEnd) -> Self {
+    pub(super) fn of_end(identity: &Identity, term: i32, end: &TermEnd) -> Self {
         use EventSeverity::{Normal, Warning};
 
         let (reason, severity, note) = match end {

@@ -3,13 +3,15 @@
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
-use elector_candidate::{AfterFailure, Candidate, Config, RunError, RunOutcome, TermEnd};
+use elector_candidate::{Candidate, Config, Error, Outcome, TermEnd};
 use elector_protocol::Occupancy;
 use elector_testing::{OneLease, seconds};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_changed};
+use crate::{
+    RunOutcome, RunningCandidate, V1BETA1, config, connected, obedient, pass, start_changed,
+};
 
 /// A leader whose candidate has been given parts.
 async fn leader_with(
@@ -24,11 +26,11 @@ async fn leader_with(
     running
 }
 
-fn part_ended(how: &str, term: Option<TermEnd>) -> RunError {
-    RunError::PartEnded {
-        part: "controller".to_owned(),
-        how: how.to_owned(),
-        term,
+/// The end of the part `controller`, and that of the term.
+fn part_ended(ended: Result<Outcome<u32>, Error>) -> (String, Option<TermEnd>) {
+    match ended.unwrap_err() {
+        Error::PartEnded { part, how, term } if part == "controller" => (how, term),
+        error => panic!("{error}"),
     }
 }
 
@@ -62,18 +64,16 @@ async fn a_part_that_ends_gives_the_lease_up_and_is_named() {
     ];
     for (end, how) in ends {
         let cluster = OneLease::new(&[V1BETA1]);
-        let mut config = config();
-        config.after_failure = AfterFailure::Retry;
         let (end, part) = part_that(end);
-        let running = leader_with(&cluster, config, |candidate| {
+        let running = leader_with(&cluster, config().retry_work(true), |candidate| {
             candidate.alongside("controller", |_| part)
         })
         .await;
         end.send(()).unwrap();
-        let error = running.result().await.unwrap_err();
-        assert_eq!(error, part_ended(how, Some(TermEnd::Released)));
+        let ended = running.result().await;
         let text = format!("run controller alongside the work: it {how}; the term ended: released");
-        assert_eq!(error.to_string(), text);
+        assert_eq!(ended.as_ref().unwrap_err().to_string(), text);
+        assert_eq!(part_ended(ended), (how.to_owned(), Some(TermEnd::Released)));
         assert_eq!(cluster.record().occupancy(), Occupancy::Released);
     }
 }
@@ -87,8 +87,8 @@ async fn a_part_that_ends_on_a_standby_ends_its_run() {
     });
     running.registered().await;
     end.send(()).unwrap();
-    let expected = part_ended("ended", None);
-    assert_eq!(running.result().await, Err(expected));
+    let ended = part_ended(running.result().await);
+    assert_eq!(ended, ("ended".to_owned(), None));
     assert!(cluster.candidate(V1BETA1).is_none());
 }
 
@@ -109,7 +109,7 @@ async fn an_error_of_the_work_is_reported_before_the_end_of_a_part() {
     end.send(()).unwrap();
     let outcome = running.outcome().await;
     let term = TermEnd::Released;
-    let error = "disk full";
+    let error = "disk full".to_owned();
     assert_eq!(outcome, RunOutcome::WorkFailed { error, term });
 }
 
@@ -119,7 +119,7 @@ async fn parts_stop_when_the_lease_is_given_up_and_have_the_grace_period_then() 
     let cluster = OneLease::new(&[V1BETA1]);
     let (seen, record) = (Arc::new(Mutex::new(Vec::new())), cluster.clone());
     let noted = Arc::clone(&seen);
-    let grace = config().grace;
+    let grace = config().given_grace();
     let running = leader_with(&cluster, config(), |candidate| {
         let candidate = candidate.alongside("server", |stop| async move {
             stop.await;
@@ -145,7 +145,7 @@ async fn parts_stop_when_the_lease_is_given_up_and_have_the_grace_period_then() 
 async fn a_part_that_does_not_stop_is_dropped_after_the_grace_period() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (dropped, is_dropped) = oneshot::channel::<()>();
-    let grace = config().grace;
+    let grace = config().given_grace();
     let running = leader_with(&cluster, config(), |candidate| {
         candidate.alongside("controller", |stop| async move {
             let _kept = (stop, dropped);
@@ -182,11 +182,9 @@ async fn parts_are_dropped_with_their_run() {
 async fn a_part_that_ends_with_the_shutdown_is_no_failure() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (shutdown, stopped) = oneshot::channel::<()>();
-    let candidate = Candidate::new(config(), cluster.cluster()).unwrap();
-    let candidate = candidate
-        .with_clock(cluster.clock())
-        .alongside("server", |_| ready(()));
+    let candidate = Candidate::new(config(), connected(&cluster)).unwrap();
+    let candidate = candidate.alongside("server", |_| ready(()));
     let run = candidate.run(obedient, stopped);
     drop(shutdown);
-    assert_eq!(run.await, Ok(RunOutcome::ShutDown(None)));
+    assert_eq!(RunOutcome::from(run.await), RunOutcome::ShutDown(None));
 }

@@ -1,27 +1,21 @@
 //! Terms that the caller holds by a guard, in the place of a run with work.
 
-use std::convert::Infallible;
-
-use elector_candidate::{
-    AfterFailure, AfterTerm, Candidate, CandidateHandle, Config, LeaderGuard, RunError, RunOutcome,
-    TermEnd,
-};
+use elector_candidate::{Candidate, CandidateHandle, Config, Error, HeldLease, TermEnd};
 use elector_protocol::Identity;
 use elector_protocol::holder::{Loss, StopReason};
 use elector_testing::{OneLease, eventually, seconds};
 use tokio::task::JoinHandle;
 
-use crate::{V1BETA1, config, pass};
+use crate::{RunOutcome, V1BETA1, config, connected, pass};
 
 /// A candidate that is waiting to become the leader.
 struct WaitingCaller {
     handle: CandidateHandle,
-    guard: JoinHandle<Result<LeaderGuard, RunError>>,
+    guard: JoinHandle<Result<HeldLease, Error>>,
 }
 
 fn wait_to_lead(cluster: &OneLease, config: Config) -> WaitingCaller {
-    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
-    let candidate = candidate.with_clock(cluster.clock()).with_seed(0);
+    let candidate = Candidate::new(config, connected(cluster)).unwrap();
     WaitingCaller {
         handle: candidate.handle(),
         guard: tokio::spawn(candidate.become_leader()),
@@ -29,7 +23,7 @@ fn wait_to_lead(cluster: &OneLease, config: Config) -> WaitingCaller {
 }
 
 /// A guard, and the handle of its candidate.
-async fn leader(cluster: &OneLease, config: Config) -> (LeaderGuard, CandidateHandle) {
+async fn leader(cluster: &OneLease, config: Config) -> (HeldLease, CandidateHandle) {
     let waiting = wait_to_lead(cluster, config);
     eventually(|| cluster.candidate(V1BETA1).is_some()).await;
     assert!(!waiting.guard.is_finished());
@@ -39,9 +33,9 @@ async fn leader(cluster: &OneLease, config: Config) -> (LeaderGuard, CandidateHa
 }
 
 /// The end of the term of a guard that is released.
-async fn released(guard: LeaderGuard) -> RunOutcome<(), Infallible> {
+async fn released(guard: HeldLease) -> RunOutcome<()> {
     let ended = tokio::time::timeout(seconds(120), guard.release()).await;
-    ended.unwrap().unwrap()
+    ended.unwrap().into()
 }
 
 fn is_free(cluster: &OneLease) -> bool {
@@ -52,10 +46,10 @@ fn is_free(cluster: &OneLease) -> bool {
 async fn a_guard_leads_until_it_is_released() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (guard, handle) = leader(&cluster, config()).await;
-    assert!(guard.is_leader() && handle.is_leader_under(guard.token()));
+    assert!(guard.is_leader() && handle.is_leader());
     // As long as it is there, the lease is renewed.
     pass(60_000).await;
-    assert!(guard.is_leader() && guard.stop_token().reason().is_none());
+    assert!(guard.is_leader() && guard.stop_reason().is_none());
     let outcome = released(guard).await;
     let term = TermEnd::Released;
     assert_eq!(outcome, RunOutcome::WorkEnded { value: (), term });
@@ -79,9 +73,7 @@ async fn a_guard_tells_of_a_loss_by_the_clock_and_by_news() {
     for (silent, loss) in [(true, Loss::DeadlinePassed), (false, Loss::Taken { by })] {
         let cluster = OneLease::new(&[V1BETA1]);
         // For one term, whatever the configuration says.
-        let mut config = config();
-        config.after_term = AfterTerm::CampaignAgain;
-        config.after_failure = AfterFailure::Retry;
+        let config = config().one_term(false).retry_work(true);
         let (guard, _) = leader(&cluster, config).await;
         pass(1_000).await;
         if silent {
@@ -136,7 +128,7 @@ async fn a_guard_that_is_kept_too_long_leaves_the_lease_to_expire() {
     let renewed = cluster.last("PUT leases/web");
     assert!(cluster.now().since(renewed) > seconds(15), "nor renewed");
     assert!(!guard.is_leader() && !handle.is_leader());
-    assert!(handle.check_work().is_err(), "which a probe is told");
+    assert!(handle.check_live().is_err(), "which a probe is told");
     let outcome = released(guard).await;
     assert_eq!(outcome, RunOutcome::TermEnded(TermEnd::WorkStillRuns));
 }
@@ -148,5 +140,5 @@ async fn a_run_that_cannot_go_on_is_an_error() {
     let waiting = wait_to_lead(&cluster, config());
     let ended = tokio::time::timeout(seconds(120), waiting.guard).await;
     let error = ended.unwrap().unwrap().unwrap_err();
-    assert!(matches!(error, RunError::BoundElsewhere { .. }), "{error}");
+    assert!(matches!(error, Error::Registration { .. }), "{error}");
 }

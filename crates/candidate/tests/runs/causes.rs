@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_apiserver::Backup;
-use elector_candidate::{AfterTerm, CandidateMetrics, Config, Leadership, RunOutcome, TermEnd};
+use elector_candidate::{Config, Leadership, Metrics, TermEnd};
 use elector_protocol::{Identity, LeaseRecord, Timestamp};
 use elector_testing::{CapturedLog, OneLease, Scrape};
 use serde_json::json;
 
-use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_changed};
+use crate::{RunOutcome, RunningCandidate, V1BETA1, config, obedient, pass, start_changed};
 
 /// A candidate that has led since a moment, to whose term something is done, and what is said of that.
 struct WatchedTerm {
@@ -17,7 +17,7 @@ struct WatchedTerm {
     /// The store as it was before.
     backup: Backup,
     running: RunningCandidate,
-    metrics: CandidateMetrics,
+    metrics: Metrics,
     log: CapturedLog,
 }
 
@@ -25,7 +25,7 @@ struct WatchedTerm {
 
 impl WatchedTerm {
     async fn begin<F>(
-        change: impl FnOnce(&mut Config),
+        change: impl FnOnce(Config) -> Config,
         work: impl FnMut(Leadership) -> F + Send + 'static,
     ) -> Self
     where
@@ -35,10 +35,8 @@ impl WatchedTerm {
         let cluster = OneLease::new(&[V1BETA1]);
         let backup = cluster.backup();
         cluster.make_revisions(100);
-        let metrics = CandidateMetrics::default();
-        let mut config = config();
-        config.after_term = AfterTerm::Return;
-        change(&mut config);
+        let metrics = Metrics::default();
+        let config = change(config().one_term(true));
         let running = start_changed(&cluster, config, work, |candidate| {
             candidate.with_metrics(metrics.clone())
         });
@@ -144,7 +142,7 @@ async fn outcome_log_and_figures_name_the_same_cause() {
         ),
     ];
     for (cause, text, deed) in deeds {
-        let mut term = WatchedTerm::begin(|_| {}, obedient).await;
+        let mut term = WatchedTerm::begin(|config| config, obedient).await;
         pass(4_000).await;
         deed(&mut term);
         let end = term.end().await;
@@ -167,7 +165,7 @@ async fn work_that_still_runs_is_the_cause_that_is_named() {
             Ok(0)
         }
     };
-    let grace = |config: &mut Config| config.grace = Duration::from_millis(10);
+    let grace = |config: Config| config.grace(Duration::from_millis(10));
     let mut term = WatchedTerm::begin(grace, block).await;
     term.running.shut_down();
     let cluster = term.cluster.clone();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_api::Lease;
-use elector_candidate::{Candidate, Config, Event, LeaderGate, Leadership};
+use elector_candidate::{Candidate, Config, Event, LeaderGate, Leadership, TestTerm};
 use elector_protocol::Identity;
 use elector_testing::{BackgroundTask, OneLease, eventually, seconds};
 use futures::{StreamExt as _, future};
@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::{V1BETA1, elected, pass};
+use crate::{V1BETA1, connected, elected, pass};
 
 /// Where the objects are that the controllers reconcile.
 const OBJECTS: &str = "objects";
@@ -52,7 +52,7 @@ impl Process {
             let (book, ends): (Arc<Mutex<Vec<_>>>, Arc<Mutex<Vec<_>>>) =
                 (Arc::clone(&book), Arc::clone(&ends));
             async move {
-                let term = leadership.term().0;
+                let term = leadership.term();
                 book.lock()
                     .unwrap()
                     .push((name(&object), term, Instant::now()));
@@ -62,8 +62,12 @@ impl Process {
             }
         };
         let controlled = Controller::new(api(&cluster, "controller"), watcher::Config::default())
-            .reconcile_all_on(gate.term_starts())
-            .run(gate.reconciler(reconcile), policy, Arc::new(()))
+            .reconcile_all_on(gate.starts())
+            .run(
+                gate.reconciler(reconcile, Action::await_change),
+                policy,
+                Arc::new(()),
+            )
             .for_each(|_| future::ready(()));
         let observed = Arc::clone(&always);
         let observe = move |object: Arc<Lease>, _: Arc<()>| {
@@ -75,18 +79,16 @@ impl Process {
             .run(observe, policy, Arc::new(()))
             .for_each(|_| future::ready(()));
         let begun: Arc<Mutex<Vec<Instant>>> = Arc::clone(&terms);
-        let candidate = Candidate::new(config, cluster.cluster())
+        let candidate = Candidate::new(config, connected(&cluster))
             .unwrap()
-            .with_clock(cluster.clock())
-            .with_seed(0)
-            .observed_by(move |event| {
+            .observed_by(move |_, event| {
                 if let Event::Leading { .. } = event {
                     begun.lock().unwrap().push(Instant::now());
                 }
             });
         let (shutdown, stopped) = oneshot::channel::<()>();
         tokio::spawn({
-            let work = gate.work();
+            let work = move |leadership| gate.lead(leadership);
             async move {
                 let mut stopped = pin!(stopped);
                 candidate.run(work, &mut stopped).await.unwrap()
@@ -228,4 +230,28 @@ async fn a_controller_that_is_dropped_takes_its_reconciles_with_it() {
     let told = Instant::now();
     eventually(|| process.cluster.record().holder == Identity::new("other")).await;
     assert!(told.elapsed() < Duration::from_millis(100));
+}
+
+/// The gate knows no kube: what it answers with is the caller's.
+#[tokio::test(start_paused = true)]
+async fn a_standby_observes_and_so_does_a_reconcile_that_its_term_cuts_short() {
+    let gate = LeaderGate::new();
+    let reconcile = |takes: Arc<Duration>, _: Arc<()>, _: Leadership| async move {
+        tokio::time::sleep(*takes).await;
+        Ok::<_, Infallible>("reconciled")
+    };
+    let observe = |_: Arc<Duration>, _: Arc<()>| async { Ok("observed") };
+    let mut reconciler = gate.observing_reconciler(reconcile, observe);
+    let mut answer = |takes| reconciler(Arc::new(seconds(takes)), Arc::new(()));
+    assert_eq!(answer(1).await, Ok("observed"));
+    let term = TestTerm::new();
+    let leading = tokio::spawn(gate.lead(term.leadership()));
+    pass(1).await;
+    assert_eq!(answer(1).await, Ok("reconciled"));
+    let cut_short = tokio::spawn(answer(3_600));
+    pass(1_000).await;
+    drop(term);
+    assert_eq!(cut_short.await.unwrap(), Ok("observed"));
+    leading.await.unwrap().unwrap();
+    assert_eq!(answer(1).await, Ok("observed"));
 }

@@ -4,16 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use elector_candidate::{AfterFailure, Config, Event, Leadership, Mode, RunOutcome, TermEnd};
-use elector_protocol::{ResourceVersion, Term, Token};
+use elector_candidate::{Candidate, Cluster, Config, Event, Leadership, Mode, TermEnd};
 use elector_testing::{CapturedLog, OneLease, eventually};
 
-use crate::{RunningCandidate, V1BETA1, config, pass, start};
+use crate::{RunOutcome, RunningCandidate, V1BETA1, config, pass, start};
 
 fn disabled() -> Config {
-    let mut config = config();
-    config.mode = Mode::Disabled;
-    config
+    config().mode(Mode::Disabled)
 }
 
 /// The server is away all the time, and nothing asks it.
@@ -46,12 +43,9 @@ async fn the_work_runs_at_once_its_guard_says_yes_and_no_request_is_sent() {
     eventually(|| leads(&running)).await;
     assert!(cluster.now().since(begun) < Duration::from_millis(10));
     let guard = running.guard();
-    assert_eq!(
-        (guard.term(), guard.token()),
-        (Term(0), Token(ResourceVersion(0)))
-    );
+    assert_eq!((guard.term(), guard.token()), (0, 0));
     pass(24 * 3600 * 1_000).await;
-    assert!(guard.is_leader() && !guard.stop_token().is_stopped());
+    assert!(guard.is_leader() && guard.stop_reason().is_none());
     assert!(running.handle.is_leader());
     let handle = running.handle.clone();
     running.releases().await;
@@ -76,7 +70,7 @@ async fn work_ends_and_fails_as_elsewhere() {
     let seven = RunOutcome::WorkEnded { value: 7, term };
     assert_eq!(ended.outcome().await, seven);
     let failed = start(&cluster(), disabled(), |_| async { Err("disk full") });
-    let (error, term) = ("disk full", TermEnd::Released);
+    let (error, term) = ("disk full".to_owned(), TermEnd::Released);
     assert_eq!(
         failed.outcome().await,
         RunOutcome::WorkFailed { error, term }
@@ -91,8 +85,7 @@ async fn work_ends_and_fails_as_elsewhere() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped() {
-    let mut config = disabled();
-    config.after_failure = AfterFailure::Retry;
+    let config = disabled().retry_work(true);
     let attempts = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&attempts);
     let cluster = cluster();
@@ -118,24 +111,28 @@ async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped()
     );
 }
 
-/// Where there is no cluster, as on the machine of who develops the work.
-#[cfg(feature = "connect")]
+/// Where there is no cluster, as on the machine of a developer.
 #[tokio::test]
-async fn a_candidate_with_a_client_of_its_own_needs_no_cluster() {
-    let nowhere = elector_candidate::ClientArgs::of_kubeconfig("/nowhere/kubeconfig");
-    let needs_one = elector_candidate::Candidate::connect(config(), &nowhere).await;
-    assert!(needs_one.is_err());
-    let candidate = elector_candidate::Candidate::connect(disabled(), &nowhere)
-        .await
-        .unwrap();
+async fn a_disabled_election_needs_no_cluster() {
+    assert!(config().needs_cluster() && !disabled().needs_cluster());
+    let candidate = Candidate::new(disabled(), Cluster::none()).unwrap();
     let work = |leadership: Leadership| async move { Ok::<_, std::io::Error>(leadership.token()) };
     let run = candidate.run(work, std::future::pending::<()>());
-    let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;
-    let value = Token(ResourceVersion(0));
+    let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
     let term = TermEnd::Released;
-    let outcome = outcome.unwrap().unwrap();
+    let expected = RunOutcome::WorkEnded { value: 0, term };
+    assert_eq!(RunOutcome::from(ended.unwrap()), expected);
+}
+
+/// The same with a client of its own, which finds none.
+#[cfg(feature = "connect")]
+#[tokio::test]
+async fn a_kubeconfig_that_is_not_there_is_an_error_to_connect() {
+    let nowhere = elector_candidate::ClientArgs::of_kubeconfig("/nowhere/kubeconfig");
+    let error = Cluster::connect_with(&nowhere).await.unwrap_err();
     assert!(
-        matches!(&outcome, RunOutcome::WorkEnded { value: got, term: ended } if (got, ended) == (&value, &term)),
-        "{outcome:?}"
+        matches!(error, elector_candidate::Error::Connect(_)),
+        "{error}"
     );
+    assert!(error.to_string().contains("/nowhere/kubeconfig"), "{error}");
 }

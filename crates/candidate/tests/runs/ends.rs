@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use elector_candidate::{Leadership, RunError, RunOutcome, TermEnd};
+use elector_candidate::{Error, Leadership, TermEnd};
 use elector_protocol::Occupancy;
 use elector_testing::OneLease;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 
-use crate::{V1BETA1, config, leader, obedient, start};
+use crate::{RunOutcome, V1BETA1, config, leader, obedient, start};
 
 /// Work that does not wait to be stopped.
 type Work = fn(Leadership) -> BoxFuture<'static, crate::Result>;
@@ -63,7 +63,7 @@ async fn work_that_ends_fails_or_panics_releases_the_lease_and_its_outcome_says_
         message: message.to_owned(),
         term: term(),
     };
-    let (value, error) = (42, "disk full");
+    let (value, error) = (42, "disk full".to_owned());
     let ended = RunOutcome::WorkEnded {
         value,
         term: term(),
@@ -119,7 +119,7 @@ async fn a_name_that_belongs_to_another_lease_is_an_error() {
     cluster.register("default", "me", "db", "1.0.0");
     let running = start(&cluster, config(), obedient);
     let error = running.result().await.unwrap_err();
-    assert!(matches!(&error, RunError::BoundElsewhere { lease, .. } if lease == "db"));
+    assert!(matches!(&error, Error::Registration { candidate, .. } if candidate.as_str() == "me"));
     assert_eq!(
         error.to_string(),
         "register me: its LeaseCandidate belongs to the lease db and cannot change that"

@@ -13,9 +13,7 @@ use crate::{RunningCandidate, V1BETA1, config, leader, obedient, pass};
 
 /// A candidate that tells of its terms.
 fn telling() -> Config {
-    let mut config = config();
-    config.record_events = true;
-    config
+    config().record_events(true)
 }
 
 /// The Events of the namespace, in the order in which they were created.

@@ -1,7 +1,7 @@
 //! The first start of a candidate, where no Lease exists: how long it takes, and what is told of it (R6, R18).
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::{Config, Event, Waiting};
+use elector_candidate::{Event, Waiting};
 use elector_protocol::StrategyName;
 use elector_testing::{CapturedLog, LEASES, OneLease, millis, seconds};
 
@@ -37,7 +37,7 @@ async fn a_first_start_is_announced_at_once_and_once_and_lasts_as_long_as_it_say
         let unproven = "a process whose Lease was deleted or emptied may still lead";
         assert!(told[0].reason().starts_with(unproven), "{told:?}");
         assert_eq!(told[0].at_most(), Some(seconds(wait)));
-        let status = running.handle.status().waiting.unwrap();
+        let status = running.handle.status().waiting().unwrap();
         assert_eq!(status.reason(), told[0].reason());
         let left = status.at_most().unwrap();
         assert!(is_about(left, seconds(wait - 1)), "{status}");
@@ -45,7 +45,7 @@ async fn a_first_start_is_announced_at_once_and_once_and_lasts_as_long_as_it_say
         let waited = cluster.now().since(begun);
         assert!(is_about(waited, seconds(wait)), "{waited:?}");
         assert_eq!(cluster.record().strategy, strategy);
-        assert_eq!(running.handle.status().waiting, None);
+        assert_eq!(running.handle.status().waiting(), None);
         assert_eq!(waits(&running), told);
         let lines = log.lines("waiting");
         assert_eq!(lines.len(), 1, "{lines:?}");
@@ -55,8 +55,7 @@ async fn a_first_start_is_announced_at_once_and_once_and_lasts_as_long_as_it_say
     let cluster = OneLease::new(&[V1BETA1]);
     cluster.delete_lease();
     let begun = cluster.now();
-    let mut at_once = plain("me");
-    at_once.absent_lease_grace = Config::as_client_go("web").absent_lease_grace;
+    let at_once = plain("me").absent_lease_grace(seconds(0));
     start(&cluster, at_once, obedient).leads(1).await;
     assert!(cluster.now().since(begun) < millis(200));
 }

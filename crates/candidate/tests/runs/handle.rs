@@ -1,26 +1,29 @@
 //! The handle of a candidate: before, between and after the terms, and where the candidate stands still.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use elector_candidate::{Candidate, CandidateHandle, LeadershipStatus};
-use elector_protocol::Term;
+use elector_candidate::{Candidate, CandidateHandle, Leadership, LeaseStatus};
 use elector_testing::{OneLease, eventually};
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::Instant;
 
-use crate::{V1BETA1, config, elected, leader, leader_that_stands_still, obedient, pass, start};
+use crate::{
+    V1BETA1, config, connected, elected, leader, leader_that_stands_still, obedient, pass, start,
+};
 
 /// A handle whose changes are recorded.
 struct Follower {
     changes: Arc<Mutex<Vec<StatusChange>>>,
 }
 
+/// Holder, whether this process leads, and whether what is known is stale; `None` for the end of the run.
+type BriefStatus = Option<(Option<String>, bool, bool)>;
+
 struct StatusChange {
-    /// `None` for the end of the run.
-    status: Option<LeadershipStatus>,
+    status: BriefStatus,
     at: Instant,
 }
 
@@ -30,11 +33,15 @@ impl Follower {
     /// Follows what changes from now on.
     fn of(handle: &CandidateHandle) -> Self {
         let changes = Arc::new(Mutex::new(Vec::new()));
-        let (told, mut handle) = (Arc::clone(&changes), handle.clone());
-        while handle.changed().now_or_never().is_some() {}
+        let (told, mut stream) = (Arc::clone(&changes), handle.changes());
+        assert!(stream.next().now_or_never().is_some(), "the first at once");
         tokio::spawn(async move {
             loop {
-                let status = handle.changed().await;
+                // A status that is kept becomes only more modest.
+                let status = stream.next().await.map(|status| {
+                    let holder = status.holder().map(|holder| holder.as_str().to_owned());
+                    (holder, status.is_leader(), status.is_stale())
+                });
                 let over = status.is_none();
                 let at = Instant::now();
                 told.lock().unwrap().push(StatusChange { status, at });
@@ -46,18 +53,9 @@ impl Follower {
         Self { changes }
     }
 
-    /// Each change as its holder, whether this process leads, and whether what is known is stale; `None` for the end.
-    fn told(&self) -> Vec<Option<(Option<String>, bool, bool)>> {
+    fn told(&self) -> Vec<BriefStatus> {
         let changes = self.changes.lock().unwrap();
-        let brief = |status: &LeadershipStatus| {
-            let holder = status
-                .holder
-                .as_ref()
-                .map(|holder| holder.as_str().to_owned());
-            (holder, status.is_leader(), status.stale)
-        };
-        let statuses = changes.iter().map(|change| change.status.as_ref());
-        statuses.map(|status| status.map(brief)).collect()
+        changes.iter().map(|change| change.status.clone()).collect()
     }
 
     async fn is_told(&self, changes: usize) {
@@ -69,18 +67,18 @@ impl Follower {
     }
 }
 
-fn change(holder: Option<&str>, leads: bool, stale: bool) -> Option<(Option<String>, bool, bool)> {
+fn change(holder: Option<&str>, leads: bool, stale: bool) -> BriefStatus {
     Some((holder.map(str::to_owned), leads, stale))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handle_tells_of_every_leader_before_between_and_after_the_terms() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let candidate = Candidate::new(config(), cluster.cluster()).unwrap();
+    let candidate = Candidate::new(config(), connected(&cluster)).unwrap();
     let handle = candidate.handle();
     let status = handle.status();
-    assert!(!handle.is_leader() && status.stale, "{status:?}");
-    assert_eq!((status.holder, status.term), (None, None));
+    assert!(!handle.is_leader() && status.is_stale(), "{status:?}");
+    assert_eq!((status.holder(), status.term()), (None, None));
     drop(candidate);
 
     let mut running = start(&cluster, config(), obedient);
@@ -94,11 +92,10 @@ async fn a_handle_tells_of_every_leader_before_between_and_after_the_terms() {
     cluster.grant("me");
     running.leads(1).await;
     let (guard, status) = (running.guard(), handle.status());
-    assert!(handle.is_leader() && handle.is_leader_under(guard.token()));
-    assert_eq!(status.term, Some(Term(2)));
-    assert_eq!(status.token, Some(guard.token()));
-    assert_eq!(status.deadline, guard.deadline());
-    assert_eq!(status.remaining, guard.remaining());
+    assert!(handle.is_leader() && handle.leadership().is_some());
+    assert_eq!(status.term(), Some(2));
+    assert_eq!(status.token(), Some(guard.token()));
+    assert_eq!(status.remaining(), guard.remaining());
     // Renewals are no change.
     pass(60_000).await;
     assert!(handle.is_leader());
@@ -106,7 +103,7 @@ async fn a_handle_tells_of_every_leader_before_between_and_after_the_terms() {
     let _ = running.outcome().await;
     assert!(!handle.is_leader());
     let status = handle.status();
-    assert!(status.stale && status.deadline.is_none(), "{status:?}");
+    assert!(status.is_stale() && !status.is_leader(), "{status:?}");
     pass(1).await;
     let told = follower.told();
     assert_eq!(told[0], change(None, false, false));
@@ -171,12 +168,12 @@ async fn the_holder_of_a_record_that_stands_still_is_not_told_although_the_serve
 async fn a_session_that_stands_still_does_not_prolong_the_belief() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (mut run, handle) = leader_that_stands_still(&cluster).await;
-    let token = handle.status().token.unwrap();
+    let status = handle.status();
     pass(9_900).await;
-    assert!(handle.is_leader() && handle.is_leader_under(token));
+    assert!(handle.is_leader() && status.is_leader());
     pass(100).await;
-    assert!(!handle.is_leader() && !handle.is_leader_under(token));
-    assert_eq!(handle.status().remaining, Duration::ZERO);
+    assert!(!handle.is_leader() && !status.is_leader());
+    assert_eq!(handle.status().remaining(), Duration::ZERO);
     // Polled again, it tells nothing that the clock has not.
     poll_fn(|context| {
         assert!(run.poll_unpin(context).is_pending());
@@ -184,4 +181,78 @@ async fn a_session_that_stands_still_does_not_prolong_the_belief() {
     })
     .await;
     assert!(!handle.is_leader());
+}
+
+/// A status holds no belief of its own: what was true of its term may end, and does not come back with a later one.
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_kept_says_no_after_its_term() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, elected(), obedient).await;
+    let (kept, channel) = (running.handle.status(), running.handle.watch());
+    assert!(kept.is_leader() && channel.borrow().is_leader());
+    assert_eq!(kept.holder(), Some(running.handle.identity()));
+    cluster.prefer("better");
+    eventually(|| !running.handle.is_leader()).await;
+    assert!(!kept.is_leader() && !channel.borrow().is_leader());
+    assert_eq!(kept.remaining(), Duration::ZERO);
+    cluster.grant("me");
+    running.leads(2).await;
+    assert!(!kept.is_leader(), "a later term is not its own");
+    assert!(channel.borrow().is_leader());
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_work_may_begin_until_the_term_is_to_stop() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let drain = |leadership: Leadership| async move {
+        leadership.stopped().await;
+        pass(2_000).await;
+        Ok(0)
+    };
+    let running = leader(&cluster, elected(), drain).await;
+    let handle = &running.handle;
+    let guard = handle.leadership().unwrap();
+    assert_eq!(guard.token(), running.guard().token());
+    let task = guard.spawn(pending::<()>());
+    cluster.prefer("better");
+    guard.stopped().await;
+    assert!(handle.is_leader(), "it leads while it drains");
+    assert!(handle.leadership().is_none());
+    // The lease is not given away under a task of such a guard.
+    assert!(task.await.unwrap_err().is_cancelled());
+    eventually(|| !handle.is_leader()).await;
+    assert!(handle.leadership().is_none());
+}
+
+/// A record that stands still says nothing, so the session itself has to wake those who follow.
+#[tokio::test(start_paused = true)]
+async fn the_channel_wakes_when_the_record_of_another_expires() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, elected(), obedient);
+    running.registered().await;
+    cluster.grant("other"); // For 5 s, and never accepted.
+    let mut channel = running.handle.watch();
+    let other = |status: &LeaseStatus| status.holder().is_some_and(|it| it.as_str() == "other");
+    channel.wait_for(other).await.unwrap();
+    let granted = Instant::now();
+    channel
+        .wait_for(|status| status.holder().is_none())
+        .await
+        .unwrap();
+    assert!((granted.elapsed().as_secs_f64() - 5.0).abs() < 0.05);
+}
+
+#[cfg(feature = "tokio-util-0-7")]
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_token_is_cancelled_when_the_work_is_to_stop() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, elected(), obedient).await;
+    let (token, lost) = (running.guard().cancellation_token(), Instant::now());
+    pass(1_000).await;
+    assert!(!token.is_cancelled());
+    cluster.faults().partition(true);
+    token.cancelled().await;
+    let took = lost.elapsed().as_millis();
+    assert!((9_990..10_010).contains(&took), "{took} ms");
+    assert!(running.guard().cancellation_token().is_cancelled());
 }

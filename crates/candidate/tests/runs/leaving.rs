@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::{AfterFailure, Config, Event, Mode, RunOutcome};
+use elector_candidate::{Config, Event, Mode};
 use elector_testing::{OneLease, eventually};
 
-use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
+use crate::{RunOutcome, RunningCandidate, V1BETA1, config, obedient, pass, start};
 
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 fn with_mode(mode: Mode) -> Config {
-    let mut config = config();
-    config.mode = mode;
-    config
+    config().mode(mode)
 }
 
 /// Ends it, which must take no longer than that, and must not have led.
@@ -111,8 +109,7 @@ async fn a_candidate_without_a_server_that_answers_ends_at_once_before_it_has_re
 async fn a_candidate_that_rests_after_a_failure_ends_at_once() {
     for mode in [Mode::Plain, Mode::Disabled] {
         let cluster = OneLease::new(&[V1BETA1]);
-        let mut config = with_mode(mode);
-        config.after_failure = AfterFailure::Retry;
+        let config = with_mode(mode).retry_work(true);
         let running = start(&cluster, config, |_| async { Err("disk full") });
         let failed = |event: &Event| matches!(event, Event::WorkFailed { .. });
         eventually(|| running.count(failed) > 2).await;

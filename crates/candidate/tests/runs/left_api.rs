@@ -2,6 +2,8 @@
 
 use elector_api::LeaseCandidate;
 use elector_apiserver::{Fault, RequestVerb, Rule};
+use elector_candidate::strategy;
+use elector_protocol::Identity;
 use elector_runtime::Clock as _;
 use elector_testing::OneLease;
 
@@ -12,14 +14,12 @@ const NOTICED: u64 = 90_000;
 
 /// Registers `me` as an earlier or another life of that name does.
 fn register(cluster: &OneLease) {
-    let config = config();
-    let identity = config.identity.unwrap();
+    let identity = Identity::new("me").unwrap();
     let mut object = LeaseCandidate::named(CUSTOM, &OneLease::key(), &identity);
-    let version = config.binary_version.unwrap().to_string();
-    object.spec.emulation_version.clone_from(&version);
-    object.spec.binary_version = version;
+    object.spec.emulation_version = "1.0.0".to_owned();
+    object.spec.binary_version = "1.0.0".to_owned();
     let object = object
-        .with_strategy(config.strategy.as_str())
+        .with_strategy(strategy::OLDEST_EMULATION_VERSION)
         .with_renewal(cluster.clock().wall());
     cluster.register_object(CUSTOM, &object);
 }

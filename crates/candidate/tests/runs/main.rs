@@ -9,13 +9,14 @@ mod alongside;
 mod become_leader;
 #[cfg(feature = "metrics")]
 mod causes;
-#[cfg(feature = "controller")]
+#[cfg(feature = "kube5")]
 mod controller;
 mod disabled;
 mod ends;
 #[cfg(feature = "events")]
 mod events;
 mod first_start;
+#[cfg(feature = "kube5")]
 mod guarded;
 mod handle;
 mod health;
@@ -45,9 +46,9 @@ use std::sync::{Arc, Mutex};
 
 use elector_api::CandidateApi;
 use elector_candidate::{
-    Candidate, CandidateHandle, Config, Event, Leadership, Mode, RunError, RunOutcome, TermEnd,
+    Candidate, CandidateHandle, Cluster, Config, Error, Event, Leadership, Mode, Outcome, TermEnd,
 };
-use elector_protocol::{Identity, Instant};
+use elector_protocol::Instant;
 use elector_runtime::Clock as _;
 use elector_testing::{OneLease, eventually, seconds};
 use tokio::sync::oneshot;
@@ -66,21 +67,36 @@ struct RunningCandidate {
     guards: Arc<Mutex<Vec<Leadership>>>,
     handle: CandidateHandle,
     shutdown: Option<oneshot::Sender<()>>,
-    run: JoinHandle<std::result::Result<RunOutcome<u32, &'static str>, RunError>>,
+    run: JoinHandle<std::result::Result<Outcome<u32>, Error>>,
+}
+
+/// The end of a run as tests compare it: what the work, a shutdown or a term ended.
+#[derive(Debug, PartialEq, Eq)]
+enum RunOutcome<T = u32> {
+    ShutDown(Option<TermEnd>),
+    WorkEnded { value: T, term: TermEnd },
+    WorkFailed { error: String, term: TermEnd },
+    WorkPanicked { message: String, term: TermEnd },
+    Unwell { error: String, term: TermEnd },
+    TermEnded(TermEnd),
 }
 
 fn config() -> Config {
     let lease = OneLease::key();
-    Config::new(&*lease.name, "1.0.0".parse().unwrap())
-        .in_namespace(&*lease.namespace)
-        .identified_as(Identity::new("me").unwrap())
+    Config::new(&*lease.name, "1.0.0")
+        .namespace(&*lease.namespace)
+        .identity("me")
+}
+
+/// The connection of a candidate, with the clock of the cluster.
+fn connected(cluster: &OneLease) -> Cluster {
+    let connected = Cluster::from(cluster.cluster());
+    connected.with_clock(cluster.clock()).with_seed(0)
 }
 
 /// A candidate that leads only when an elector says so, where a test asserts that it writes nothing by itself.
 fn elected() -> Config {
-    let mut config = config();
-    config.mode = Mode::Elected;
-    config
+    config().mode(Mode::Elected)
 }
 
 fn start<F>(
@@ -108,10 +124,9 @@ where
     let guards = Arc::new(Mutex::new(Vec::new()));
     let (told, made) = (Arc::clone(&events), Arc::clone(&guards));
     let clock = cluster.clock();
-    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
-    let candidate = change(candidate.with_clock(cluster.clock()))
-        .with_seed(0)
-        .observed_by(move |event| told.lock().unwrap().push((event.clone(), clock.holder())));
+    let candidate = Candidate::new(config, connected(cluster)).unwrap();
+    let candidate = change(candidate)
+        .observed_by(move |_, event| told.lock().unwrap().push((event.clone(), clock.holder())));
     let handle = candidate.handle();
     let (shutdown, stopped) = oneshot::channel::<()>();
     let work = move |leadership: Leadership| {
@@ -139,10 +154,10 @@ async fn leader<F>(
 where
     F: Future<Output = Result> + Send + 'static,
 {
-    let name = config.identity.clone().unwrap();
+    let name = config.given_identity().unwrap().to_owned();
     let running = start(cluster, config, work);
     running.registered().await;
-    cluster.grant(name.as_str());
+    cluster.grant(&name);
     running.leads(1).await;
     running
 }
@@ -151,9 +166,7 @@ where
 async fn leader_that_stands_still(
     cluster: &OneLease,
 ) -> (impl Future<Output: Debug> + Unpin, CandidateHandle) {
-    let candidate = Candidate::new(config(), cluster.cluster())
-        .unwrap()
-        .with_clock(cluster.clock());
+    let candidate = Candidate::new(config(), connected(cluster)).unwrap();
     let handle = candidate.handle();
     let mut run = Box::pin(candidate.run(obedient, pending::<()>()));
     let leads = async {
@@ -225,14 +238,43 @@ impl RunningCandidate {
         assert_eq!(self.outcome().await, released);
     }
 
-    async fn outcome(self) -> RunOutcome<u32, &'static str> {
-        self.result().await.unwrap()
+    async fn outcome(self) -> RunOutcome {
+        self.result().await.into()
     }
 
     /// The result of the run, within two minutes of its own time.
-    async fn result(self) -> std::result::Result<RunOutcome<u32, &'static str>, RunError> {
+    async fn result(self) -> std::result::Result<Outcome<u32>, Error> {
         let ended = tokio::time::timeout(seconds(120), self.run).await;
         ended.unwrap().unwrap()
+    }
+}
+
+// === impl RunOutcome ===
+
+impl<T> From<std::result::Result<Outcome<T>, Error>> for RunOutcome<T> {
+    fn from(ended: std::result::Result<Outcome<T>, Error>) -> Self {
+        match ended {
+            Ok(Outcome {
+                value: Some(value),
+                term,
+                ..
+            }) => Self::WorkEnded {
+                value,
+                term: term.unwrap(),
+            },
+            Ok(outcome) => Self::ShutDown(outcome.term),
+            Err(Error::Work { error, term }) => Self::WorkFailed {
+                error: error.to_string(),
+                term,
+            },
+            Err(Error::Panicked { message, term }) => Self::WorkPanicked { message, term },
+            Err(Error::Unwell { reason, term }) => Self::Unwell {
+                error: reason,
+                term,
+            },
+            Err(Error::TermEnded(end)) => Self::TermEnded(end),
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 

@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::prometheus_client::encoding::text::encode;
-use elector_candidate::prometheus_client::registry::Registry;
-use elector_candidate::{CandidateMetrics, Config, Leadership, Mode};
-use elector_protocol::Identity;
+use elector_candidate::{Config, Leadership, Metrics, Mode};
 use elector_testing::{
     OneLease, Scrape, assert_described, described_metrics, documented_metrics, eventually,
 };
@@ -19,7 +16,7 @@ use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_changed};
 const LABELS: [(&str, &str); 2] = [("namespace", "default"), ("lease", "web")];
 
 /// A candidate whose figures are kept there.
-fn measured(cluster: &OneLease, config: Config, metrics: &CandidateMetrics) -> RunningCandidate {
+fn measured(cluster: &OneLease, config: Config, metrics: &Metrics) -> RunningCandidate {
     let work = |leadership: Leadership| async move {
         leadership.stopped().await;
         // Long enough to be seen in the time of a hand-over.
@@ -32,7 +29,7 @@ fn measured(cluster: &OneLease, config: Config, metrics: &CandidateMetrics) -> R
 }
 
 /// The same, which leads.
-async fn measured_leader(cluster: &OneLease, metrics: &CandidateMetrics) -> RunningCandidate {
+async fn measured_leader(cluster: &OneLease, metrics: &Metrics) -> RunningCandidate {
     let running = measured(cluster, config(), metrics);
     running.registered().await;
     cluster.grant("me");
@@ -47,12 +44,12 @@ fn failing(times: u32) -> Rule {
         .times(times)
 }
 
-fn scrape(metrics: &CandidateMetrics) -> Scrape {
+fn scrape(metrics: &Metrics) -> Scrape {
     Scrape::parse(&metrics.encode())
 }
 
 /// One sample of the lease, with a further label.
-fn sample(metrics: &CandidateMetrics, name: &str, further: &[(&str, &str)]) -> Option<f64> {
+fn sample(metrics: &Metrics, name: &str, further: &[(&str, &str)]) -> Option<f64> {
     let labels: Vec<_> = LABELS.iter().chain(further).copied().collect();
     scrape(metrics).sample(&format!("elector_candidate_{name}"), &labels)
 }
@@ -60,7 +57,7 @@ fn sample(metrics: &CandidateMetrics, name: &str, further: &[(&str, &str)]) -> O
 #[tokio::test(start_paused = true)]
 async fn a_term_its_hand_over_and_a_loss_are_counted_and_timed() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let metrics = CandidateMetrics::default();
+    let metrics = Metrics::default();
     assert_eq!(sample(&metrics, "leading", &[]), None);
     let running = measured(&cluster, config(), &metrics);
     running.registered().await;
@@ -76,9 +73,9 @@ async fn a_term_its_hand_over_and_a_loss_are_counted_and_timed() {
     let guard = running.guard();
     assert_eq!(sample(&metrics, "leading", &[]), Some(1.0));
     assert_eq!(master(), Some(1.0));
-    let term = f64::from(guard.term().0);
+    let term = f64::from(guard.term());
     assert_eq!(sample(&metrics, "term", &[]), Some(term));
-    let token = guard.token().0.0 as f64;
+    let token = guard.token() as f64;
     assert_eq!(sample(&metrics, "token", &[]), Some(token));
     let remaining = || sample(&metrics, "remaining_seconds", &[]).unwrap();
     let before = remaining();
@@ -129,7 +126,7 @@ async fn a_term_its_hand_over_and_a_loss_are_counted_and_timed() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_cut_off_is_shown_to_lead_until_its_deadline_and_no_longer() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let metrics = CandidateMetrics::default();
+    let metrics = Metrics::default();
     let _running = measured_leader(&cluster, &metrics).await;
     cluster.faults().partition(true);
     tokio::time::advance(Duration::from_secs(9)).await;
@@ -144,7 +141,7 @@ async fn a_leader_that_is_cut_off_is_shown_to_lead_until_its_deadline_and_no_lon
 #[tokio::test(start_paused = true)]
 async fn what_fails_is_counted_by_its_cause_and_a_conflict_is_the_slow_path() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let metrics = CandidateMetrics::default();
+    let metrics = Metrics::default();
     let running = measured_leader(&cluster, &metrics).await;
     let slow = || scrape(&metrics).sample("leader_election_slowpath_total", &[("name", "web")]);
     let failed = |verb, cause| {
@@ -175,12 +172,8 @@ async fn what_fails_is_counted_by_its_cause_and_a_conflict_is_the_slow_path() {
 #[tokio::test(start_paused = true)]
 async fn candidates_share_their_figures_and_each_lease_has_its_own() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let metrics = CandidateMetrics::default();
-    let elsewhere = |namespace: &str| {
-        let mut config = config().in_namespace(namespace);
-        config.mode = Mode::Plain;
-        config
-    };
+    let metrics = Metrics::default();
+    let elsewhere = |namespace: &str| config().namespace(namespace).mode(Mode::Plain);
     let one = measured(&cluster, config(), &metrics);
     let two = measured(&cluster, elsewhere("other"), &metrics);
     one.registered().await;
@@ -207,10 +200,10 @@ async fn candidates_share_their_figures_and_each_lease_has_its_own() {
 #[tokio::test(start_paused = true)]
 async fn of_two_candidates_for_one_lease_the_one_that_leads_is_shown() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let metrics = CandidateMetrics::default();
+    let metrics = Metrics::default();
     let one = measured(&cluster, config(), &metrics);
     one.registered().await;
-    let two = config().identified_as(Identity::new("two").unwrap());
+    let two = config().identity("two");
     let two = measured(&cluster, two, &metrics);
     two.registered().await;
     for (name, running) in [("me", &one), ("two", &two)] {
@@ -224,7 +217,7 @@ async fn of_two_candidates_for_one_lease_the_one_that_leads_is_shown() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_ended_leads_no_more_and_the_next_one_goes_on_with_the_figures() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let metrics = CandidateMetrics::default();
+    let metrics = Metrics::default();
     for round in 1..=3 {
         let running = measured_leader(&cluster, &metrics).await;
         assert_eq!(sample(&metrics, "leading", &[]), Some(1.0));
@@ -236,15 +229,16 @@ async fn a_run_that_has_ended_leads_no_more_and_the_next_one_goes_on_with_the_fi
     }
 }
 
+#[cfg(feature = "prometheus-client-0-25")]
 #[tokio::test(start_paused = true)]
 async fn figures_are_served_by_the_registry_of_the_program_under_its_prefix() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let metrics = CandidateMetrics::default();
-    let mut registry = Registry::with_prefix("shop");
+    let metrics = Metrics::default();
+    let mut registry = prometheus_client::registry::Registry::with_prefix("shop");
     metrics.register(&mut registry);
     let _running = measured_leader(&cluster, &metrics).await;
     let mut text = String::new();
-    encode(&mut text, &registry).unwrap();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     let served = Scrape::parse(&text);
     assert_eq!(
         served.sample("shop_elector_candidate_leading", &LABELS),
@@ -260,7 +254,7 @@ async fn figures_are_served_by_the_registry_of_the_program_under_its_prefix() {
 async fn the_document_names_what_is_served() {
     let document = include_str!("../../../../docs/metrics.md");
     let (_, of_candidates) = document.split_once("\n## Candidates\n").unwrap();
-    let metrics = CandidateMetrics::default();
+    let metrics = Metrics::default();
     let registered = described_metrics(metrics.descriptions());
     assert_eq!(documented_metrics(of_candidates), registered);
 
@@ -287,12 +281,11 @@ fn names(text: &str) -> BTreeSet<(String, BTreeSet<String>)> {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_unwell_is_shown_to_be() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let metrics = CandidateMetrics::default();
+    let metrics = Metrics::default();
     let fails = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&fails);
-    let mut config = config();
     // Each virtual millisecond of waiting costs a scrape.
-    config.health.period = Duration::from_secs(1);
+    let config = config().health_period(Duration::from_secs(1));
     let running = start_changed(&cluster, config, obedient, |candidate| {
         let candidate = candidate.with_metrics(metrics.clone());
         candidate.with_health(move || {

@@ -1,12 +1,11 @@
 //! LeaseCandidates come to be served by another API.
 
 use elector_api::CandidateApi;
-use elector_candidate::{Event, RunOutcome};
-use elector_protocol::Identity;
+use elector_candidate::Event;
 use elector_testing::{OneLease, eventually};
 use serde_json::Value;
 
-use crate::{CUSTOM, V1ALPHA1, V1BETA1, config, leader, obedient, pass, start};
+use crate::{CUSTOM, RunOutcome, V1ALPHA1, V1BETA1, config, leader, obedient, pass, start};
 
 fn spec(cluster: &OneLease, api: CandidateApi) -> Option<Value> {
     Some(cluster.candidate_fields(api, "me")?["spec"].clone())
@@ -64,9 +63,7 @@ async fn a_leader_whose_api_goes_registers_in_what_comes() {
 #[tokio::test(start_paused = true)]
 async fn a_name_that_no_custom_resource_can_have_stays_a_leader_unregistered() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let mut config = config();
-    config.identity = Identity::new("Me_1");
-    let running = start(&cluster, config, obedient);
+    let running = start(&cluster, config().identity("Me_1"), obedient);
     running.registered().await;
     cluster.grant("Me_1");
     running.leads(1).await;

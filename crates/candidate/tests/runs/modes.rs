@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::{Config, Event, Mode, RunOutcome, TermEnd};
+use elector_candidate::{Config, Event, TermEnd, TermOrigin};
 use elector_protocol::{Identity, Instant, Token};
 use elector_testing::{CANDIDATES, CapturedLog, LEASES, OneLease, eventually, millis, seconds};
 use serde_json::{Value, json};
 
-use crate::{CUSTOM, RunningCandidate, V1BETA1, config, obedient, pass, start};
+use crate::{CUSTOM, RunOutcome, RunningCandidate, V1BETA1, config, obedient, pass, start};
 
 pub(crate) fn plain(identity: &str) -> Config {
     let lease = OneLease::key();
     Config::plain(&*lease.name)
-        .in_namespace(&*lease.namespace)
-        .identified_as(Identity::new(identity).unwrap())
+        .namespace(&*lease.namespace)
+        .identity(identity)
 }
 
 /// A cluster whose Lease was released a moment ago.
@@ -26,7 +26,10 @@ fn released(cluster: &OneLease) {
 fn free(running: &RunningCandidate) -> Option<Duration> {
     let events = running.events.lock().unwrap();
     events.iter().find_map(|(event, _)| match event {
-        Event::Acquired { free, .. } => Some(*free),
+        Event::Leading {
+            by: TermOrigin::Acquired { free },
+            ..
+        } => Some(*free),
         _ => None,
     })
 }
@@ -69,9 +72,11 @@ async fn a_plain_candidate_takes_a_released_lease_at_once_and_registers_nowhere(
 async fn an_unproven_lease_is_waited_for_as_long_as_any_client_may_believe() {
     for (longest, grace, expected) in [(15, None, 15), (40, None, 40), (15, Some(3), 3)] {
         let cluster = OneLease::new(&[V1BETA1]);
-        let mut config = plain("me");
-        config.max_lease_duration = seconds(longest);
-        config.absent_lease_grace = grace.map(seconds);
+        let config = plain("me").max_lease_duration(seconds(longest));
+        let config = match grace {
+            Some(grace) => config.absent_lease_grace(seconds(grace)),
+            None => config,
+        };
         let begun = cluster.now();
         let running = start(&cluster, config, obedient);
         running.leads(1).await;
@@ -204,9 +209,7 @@ async fn a_leader_whose_name_cannot_be_registered_where_candidates_come_to_be_se
     let log = CapturedLog::capture();
     let cluster = OneLease::new(&[]);
     released(&cluster);
-    let mut config = config();
-    config.identity = Identity::new("Me_1");
-    let running = start(&cluster, config, obedient);
+    let running = start(&cluster, config().identity("Me_1"), obedient);
     running.leads(1).await;
     cluster.serve(&[CUSTOM]);
     pass(60_000).await;
@@ -316,8 +319,7 @@ async fn what_others_wrote_into_the_lease_outlives_an_acquisition() {
 /// The watch is dead: a read finds the release, after two renewals of silence.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_a_dead_watch_does_not_show_is_found_by_a_read() {
-    for config in [plain("me"), config()] {
-        let fallback = if config.mode == Mode::Plain { 0 } else { 5 };
+    for (config, fallback) in [(plain("me"), 0), (config(), 5)] {
         let cluster = OneLease::new(&[V1BETA1]);
         cluster.grant("other");
         cluster.renew("default", "web", "other");

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use elector_candidate::{Leadership, RunOutcome};
+use elector_candidate::Leadership;
 use elector_testing::OneLease;
 
 use crate::modes::plain;
-use crate::{RunningCandidate, V1BETA1, config, leader, obedient, start};
+use crate::{RunOutcome, RunningCandidate, V1BETA1, config, leader, obedient, start};
 
 /// The number that work now, and the most that did so at a time.
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! Being known: what a server may say to a registration, and what becomes of it.
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::{ConfigError, Mode, RunError};
-use elector_protocol::Identity;
+use elector_candidate::{Error, Mode};
 use elector_testing::{OneLease, eventually, seconds};
 
 use crate::{CUSTOM, V1BETA1, config, obedient, pass, start};
@@ -22,7 +21,7 @@ async fn a_registration_that_the_server_calls_invalid_ends_the_run() {
     let running = start(&cluster, config(), obedient);
     let error = running.result().await.unwrap_err();
     assert!(
-        matches!(&error, RunError::Invalid(error) if error.code() == Some(422)),
+        matches!(&error, Error::Registration { candidate, .. } if candidate.as_str() == "me"),
         "{error}"
     );
     assert!(cluster.now().since(begun) < seconds(1));
@@ -83,10 +82,9 @@ async fn a_candidate_that_is_deleted_during_its_acknowledgement_is_registered_ag
 async fn a_name_that_the_served_api_does_not_take_ends_the_run() {
     for mode in [Mode::Elected, Mode::Auto] {
         let cluster = OneLease::new(&[CUSTOM]);
-        let mut config = config();
-        (config.mode, config.identity) = (mode, Identity::new("Me_1"));
+        let config = config().mode(mode).identity("Me_1");
         let ended = start(&cluster, config, obedient).result().await;
-        let refused = matches!(ended, Err(RunError::Config(ConfigError::Candidate(_))));
+        let refused = matches!(&ended, Err(Error::Config(error)) if error.setting() == "identity");
         assert!(refused, "{ended:?}");
     }
 }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::TermEnd;
-use elector_protocol::CandidateTiming;
+use elector_candidate::{TermEnd, Timing};
 use elector_protocol::holder::Loss;
 use elector_testing::{OneLease, SentRequest, eventually, seconds};
 
@@ -76,20 +75,16 @@ async fn a_silent_attempt_is_given_up_after_its_own_timeout_and_repeated() {
 #[tokio::test(start_paused = true)]
 async fn no_attempt_outlasts_the_belief_under_which_it_was_sent() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let timing = CandidateTiming {
-        request_timeout: seconds(6),
-        ..CandidateTiming::of(seconds(30), seconds(20))
-    };
-    let mut config = config();
-    config.timing = timing;
-    let running = leader(&cluster, config, obedient).await;
+    // The sixth attempt is sent a third of a second before the deadline, and would take two.
+    let deadline = Duration::from_millis(17_300);
+    let timing = Timing::new(seconds(30), deadline).retry_period(Duration::from_millis(250));
+    let running = leader(&cluster, config().timing(timing), obedient).await;
     let accepted = cluster.last(PUT);
     cluster.slow(seconds(1_000), Duration::ZERO);
     let (end, at) = running.end().await;
     assert_eq!(end, TermEnd::Lost(Loss::DeadlinePassed));
-    assert_eq!(at.since(accepted), seconds(20));
-    // The third attempt was sent a moment ago.
-    assert!(at.since(cluster.last(PUT)) < seconds(1));
+    assert_eq!(at.since(accepted), deadline);
+    assert!(at.since(cluster.last(PUT)) < Duration::from_millis(500));
     cluster.slow(Duration::from_millis(1), Duration::ZERO);
     cluster.grant("me");
     let granted = cluster.now();

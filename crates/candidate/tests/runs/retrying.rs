@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use elector_candidate::{AfterFailure, AfterTerm, Config, Event, Leadership, RunOutcome, TermEnd};
+use elector_candidate::{Config, Event, Leadership, TermEnd};
 use elector_protocol::holder::Loss;
 use elector_testing::{OneLease, eventually, millis};
 
-use crate::{RunningCandidate, V1BETA1, config, leader, obedient, pass, start};
+use crate::{RunOutcome, RunningCandidate, V1BETA1, config, leader, obedient, pass, start};
 
 fn retrying() -> Config {
-    let mut config = config();
-    config.after_failure = AfterFailure::Retry;
-    config
+    config().retry_work(true)
 }
 
 /// The reports of failed work: the error, and the pause.
@@ -83,8 +81,7 @@ async fn work_that_fails_gives_its_term_up_and_is_tried_again_after_a_pause() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_with_its_term_does_not_try_again_after_a_loss() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let mut config = retrying();
-    config.after_term = AfterTerm::Return;
+    let config = retrying().one_term(true);
     let running = leader(&cluster, config, |leadership: Leadership| async move {
         leadership.stopped().await;
         Err("cut off")
@@ -93,7 +90,7 @@ async fn a_run_that_ends_with_its_term_does_not_try_again_after_a_loss() {
     cluster.faults().partition(true);
     let outcome = running.outcome().await;
     let failed = RunOutcome::WorkFailed {
-        error: "cut off",
+        error: "cut off".to_owned(),
         term: TermEnd::Lost(Loss::DeadlinePassed),
     };
     assert_eq!(outcome, failed);
@@ -108,7 +105,7 @@ async fn work_that_fails_in_a_shutdown_is_not_tried_again() {
     };
     let mut running = leader(&cluster, retrying(), fails).await;
     running.shut_down();
-    let (error, term) = ("not flushed", TermEnd::Released);
+    let (error, term) = ("not flushed".to_owned(), TermEnd::Released);
     let failed = RunOutcome::WorkFailed { error, term };
     assert_eq!(running.outcome().await, failed);
 }

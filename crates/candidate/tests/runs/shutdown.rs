@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::{RunOutcome, TermEnd};
+use elector_candidate::TermEnd;
 use elector_protocol::Occupancy;
 use elector_testing::{OneLease, seconds};
 
-use crate::{V1BETA1, config, leader, obedient, pass, start};
+use crate::{RunOutcome, V1BETA1, config, leader, obedient, pass, start};
 
 /// The work has stopped; what is left is for others' convenience, and worth two request timeouts of 2 s.
 #[tokio::test(start_paused = true)]

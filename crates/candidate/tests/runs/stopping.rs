@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector_candidate::{AfterTerm, Config, Event, Leadership, Mode, RunOutcome, TermEnd};
+use elector_candidate::{Config, Event, Leadership, Mode, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{Identity, Instant, LeaseRecord};
 use elector_testing::{OneLease, SentRequest, eventually, seconds};
 
-use crate::{Result, RunningCandidate, V1BETA1, config, leader, obedient, pass};
+use crate::{Result, RunOutcome, RunningCandidate, V1BETA1, config, leader, obedient, pass};
 
 /// When work that does not stop was dropped.
 type DropInstant = Arc<Mutex<Option<Instant>>>;
@@ -42,9 +42,7 @@ async fn when(dropped: &DropInstant) -> Instant {
 }
 
 fn graceful(grace: u64) -> Config {
-    let mut config = config();
-    config.grace = seconds(grace);
-    config
+    config().grace(seconds(grace))
 }
 
 /// Between the end of a belief and the first moment at which another candidate may lead lies the effect grace, W − H. The
@@ -121,7 +119,7 @@ async fn a_loss_in_the_middle_of_a_drain_gives_no_more_time() {
         for shuts_down in [true, false] {
             let cluster = OneLease::new(&[V1BETA1]);
             let mut config = graceful(grace);
-            config.mode = Mode::Elected;
+            config = config.mode(Mode::Elected);
             let (mut running, dropped) = stubborn(&cluster, config).await;
             let begun = cluster.now();
             if shuts_down {
@@ -200,9 +198,7 @@ async fn a_successor_is_written_only_when_nothing_of_the_work_runs_any_more() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_to_end_with_its_term_ends_with_a_lost_one_too() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let mut config = config();
-    config.after_term = AfterTerm::Return;
-    let running = leader(&cluster, config, obedient).await;
+    let running = leader(&cluster, config().one_term(true), obedient).await;
     cluster.grant("other");
     let by = Identity::new("other");
     let lost = TermEnd::Lost(Loss::Taken { by });

@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use elector_candidate::{Event, Leadership, RunOutcome, TermEnd};
+use elector_candidate::{Event, Leadership, TermEnd, Timing};
 use elector_protocol::holder::{Loss, StopReason};
-use elector_protocol::{CandidateTiming, Identity, Instant};
+use elector_protocol::{Identity, Instant};
 use elector_testing::{OneLease, eventually, seconds};
+use futures::StreamExt as _;
 use tokio::sync::oneshot;
 
-use crate::{Result, V1BETA1, config, leader, obedient, pass};
+use crate::{Result, RunOutcome, V1BETA1, config, leader, obedient, pass};
 
 /// When a part of a task was dropped, and the holder by the record at that moment.
 type DroppedPart = (Instant, Option<Identity>);
@@ -116,8 +117,7 @@ async fn the_lease_is_held_until_the_last_task_has_ended() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (release, blocked) = mpsc::channel::<()>();
     let blocked = Mutex::new(Some(blocked));
-    let mut config = config();
-    config.timing = CandidateTiming::of(seconds(6), seconds(4));
+    let config = config().timing(Timing::new(seconds(6), seconds(4)));
     let running = leader(&cluster, config, move |leadership: Leadership| {
         let started = start_blocking(&leadership, &blocked);
         async {
@@ -207,14 +207,13 @@ async fn a_run_that_is_dropped_leaves_nothing_behind() {
         std::future::pending::<Result>()
     })
     .await;
-    let (guard, mut handle) = (running.guard(), running.handle.clone());
+    let (guard, handle) = (running.guard(), running.handle.clone());
     assert!(guard.is_leader() && handle.is_leader());
     running.run.abort();
     let _ = running.run.await;
     assert!(!guard.is_leader() && !handle.is_leader());
     assert_eq!(guard.stopped().await, StopReason::ShutDown);
-    assert_eq!(handle.changed().await, None);
-    assert_eq!(handle.clone().changed().await, None);
+    assert_eq!(handle.changes().count().await, 1, "the status as it stands");
     eventually(|| dropped.seen().len() == 2).await;
     // Only this test is left, once the client's worker has noticed.
     let tasks = tokio::runtime::Handle::current();
@@ -222,5 +221,5 @@ async fn a_run_that_is_dropped_leaves_nothing_behind() {
     let late = guard.spawn(async {});
     assert!(late.await.unwrap_err().is_cancelled());
     pass(20_000).await;
-    assert_eq!(handle.check_work(), Ok(()));
+    assert_eq!(handle.check_live(), Ok(()));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use elector_candidate::{Event, Leadership};
-use elector_protocol::{Identity, LeaseRecord, Term, Token};
+use elector_protocol::{Identity, LeaseRecord, Token};
 use elector_testing::{OneLease, eventually};
 
 use crate::{V1BETA1, config, leader, obedient, start};
@@ -23,7 +23,7 @@ async fn a_term_has_a_guard_with_its_number_and_token() {
     let replaced = cluster.lease().unwrap().snapshot().unwrap().version;
     running.leads(1).await;
     let guard = told.try_recv().unwrap();
-    assert_eq!((guard.term(), guard.token()), (Term(1), Token(replaced)));
+    assert_eq!((guard.term(), guard.token()), (1, replaced.0));
     assert_eq!(cluster.record().token, Some(Token(replaced)));
     assert_eq!(guard.lease(), &OneLease::key());
     assert!(guard.remaining() > Duration::from_millis(9_900));
@@ -55,7 +55,7 @@ async fn a_preference_hands_over_and_the_next_term_begins_afresh() {
     running.leads(2).await;
     assert_eq!(made.load(Ordering::SeqCst), 2);
     assert!(running.guard().is_leader() && !first.is_leader());
-    assert!(first.time_to_stop().is_zero() && first.stop_token().is_stopped());
+    assert!(first.time_to_stop().is_zero() && first.stop_reason().is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,7 @@ async fn each_life_begins_a_term_of_its_own_with_a_larger_token_whatever_ended_t
         ("me", "deletion"),
         ("me", "release"),
     ] {
-        let config = config().identified_as(Identity::new(name).unwrap());
+        let config = config().identity(name);
         let mut running = start(&cluster, config, obedient);
         running.leads(1).await;
         let guard = running.guard();
@@ -124,7 +124,7 @@ async fn each_life_begins_a_term_of_its_own_with_a_larger_token_whatever_ended_t
             cluster.delete_lease();
         }
     }
-    assert_eq!(terms, [1, 2, 3, 4, 5, 1].map(Term));
+    assert_eq!(terms, [1, 2, 3, 4, 5, 1]);
     assert!(tokens.is_sorted_by(|last, next| last < next), "{tokens:?}");
 }
 

@@ -5,17 +5,18 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus};
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use elector_candidate::{Leadership, StopLimits};
-use elector_runtime::{Clock as _, SystemClock};
+use elector_candidate::Leadership;
+use elector_candidate::supervise::{StopLimits, limits};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::own_program::own_program;
 use super::supervisor;
-use super::supervisor_pipe::{OrderWriter, SharedLimits, SupervisorOrder};
+use super::supervisor_pipe::{OrderWriter, SupervisorOrder};
 
 /// A command to run once per term.
 #[derive(Clone, Debug)]
@@ -29,14 +30,12 @@ pub(super) struct Program {
 }
 
 /// A running command. Dropping it kills the command and all that it has started.
-#[derive(Debug)]
 pub(super) struct RunningCommand {
     /// The pipe to the supervisor, whose end is the order to kill.
     orders: Option<OrderWriter>,
     leadership: Leadership,
-    /// The limits that the supervisor got last.
-    limits: StopLimits,
-    clock: Arc<SystemClock>,
+    /// The limits that the supervisor gets next.
+    limits: BoxStream<'static, StopLimits>,
     /// The end of the supervisor, and so of everything.
     exit: JoinHandle<io::Result<ExitStatus>>,
 }
@@ -50,13 +49,14 @@ impl RunningCommand {
         leadership: &Leadership,
         program: Program,
         environment: Vec<(&'static str, String)>,
-        clock: Arc<SystemClock>,
     ) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let mut orders = OrderWriter::new(writer)?;
         // Before it is started: from then on this process may be stopped at any moment.
-        let limits = leadership.stop_limits();
-        orders.write(&SupervisorOrder::Limits(SharedLimits::of(limits, &clock)))?;
+        let mut limits = limits(leadership).boxed();
+        let first = limits.next().await;
+        let first = first.ok_or_else(|| io::Error::other("the term is over"))?;
+        orders.write(&SupervisorOrder::Limits(first))?;
         let (started, has_started) = oneshot::channel();
         let exit = leadership.spawn_blocking(move || {
             let mut supervisor = program.supervised(environment, reader).spawn()?;
@@ -68,7 +68,6 @@ impl RunningCommand {
                 orders: Some(orders),
                 leadership: leadership.clone(),
                 limits,
-                clock,
                 exit,
             }),
             Err(_) => {
@@ -84,10 +83,8 @@ impl RunningCommand {
         loop {
             tokio::select! {
                 biased;
-                limits = self.leadership.stop_limits_after(self.limits) => {
-                    self.limits = limits;
-                    let shared = SharedLimits::of(limits, &self.clock);
-                    self.order(&SupervisorOrder::Limits(shared));
+                Some(limits) = self.limits.next() => {
+                    self.order(&SupervisorOrder::Limits(limits));
                 }
                 exit = &mut self.exit => return exit?,
             }
@@ -97,7 +94,7 @@ impl RunningCommand {
     /// Stops the command: SIGTERM to its group, and SIGKILL to all that it has started when its time to stop is over.
     /// Each renewal that succeeds meanwhile leaves it more of its grace period. Without time it is killed at once.
     pub(super) async fn stop(&mut self) -> io::Result<ExitStatus> {
-        let asked = self.clock.holder();
+        let asked = Instant::now();
         let mut patience = self.leadership.time_to_stop();
         if !patience.is_zero() {
             self.order(&SupervisorOrder::Terminate);
@@ -108,7 +105,7 @@ impl RunningCommand {
             }
             patience = self.leadership.time_to_stop();
         }
-        let had = self.clock.holder().since(asked);
+        let had = asked.elapsed();
         // First the kill: a line may take as long as the reader of standard error likes.
         self.orders = None;
         tracing::warn!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use elector_candidate::{CandidateHandle, CandidateMetrics};
+use elector_candidate::{CandidateHandle, Metrics};
 use elector_runtime::{BindAddress, HealthCheck, HealthChecks, ServerReply};
 
 use crate::endpoints::Endpoints;
@@ -31,10 +31,10 @@ impl CandidateEndpointArgs {
         &self,
         handle: &CandidateHandle,
         ending: &Arc<AtomicBool>,
-        metrics: &CandidateMetrics,
+        metrics: &Metrics,
     ) -> anyhow::Result<Endpoints> {
         let metrics = metrics.clone();
-        let figures = move || ServerReply::typed(CandidateMetrics::CONTENT_TYPE, metrics.encode());
+        let figures = move || ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode());
         let checks = checks(handle.clone(), Arc::clone(ending));
         let (probes, scrapes) = (self.health_probe_bind_address, self.metrics_bind_address);
         Endpoints::start(probes, checks, scrapes, figures).await
@@ -45,8 +45,8 @@ impl CandidateEndpointArgs {
 /// on leadership, nor on the API server.
 fn checks(handle: CandidateHandle, ending: Arc<AtomicBool>) -> HealthChecks {
     let probed = handle.clone();
-    let health = move || probed.check_health().map_err(|unwell| unwell.to_string());
-    let work = move || handle.check_work().map_err(|overdue| overdue.to_string());
+    let health = move || probed.check_ready().map_err(|unwell| unwell.to_string());
+    let work = move || handle.check_live().map_err(|overdue| overdue.to_string());
     let shutdown = move || match ending.load(Ordering::Relaxed) {
         true => Err("the candidate is shutting down".to_owned()),
         false => Ok(()),

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use elector_api::Rfc3339;
-use elector_candidate::Event;
+use elector_candidate::{Event, TermOrigin};
 use elector_protocol::holder::StopReason;
-use elector_protocol::{Identity, LeaseKey, Term, Token};
+use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::printable_json;
 use serde::Serialize;
 
@@ -19,13 +19,11 @@ pub(super) struct EventLines<W> {
     name: Identity,
     lease: LeaseKey,
     /// The term that is not over yet.
-    term: Option<(Term, Token)>,
+    term: Option<(i32, u64)>,
     /// True once its loss has been reported.
     lost: bool,
     /// The error of its probe, where that is why the term ends.
     unwell: Option<String>,
-    /// True where the term that is about to begin was acquired without an elector.
-    acquired: bool,
 }
 
 /// One line.
@@ -61,27 +59,24 @@ impl<W: Write> EventLines<W> {
             term: None,
             lost: false,
             unwell: None,
-            acquired: false,
         }
     }
 
     /// The process runs.
     pub(super) fn start(&mut self) {
-        self.print("start", None);
+        self.print("start", None, false);
     }
 
     /// Something happened to the candidate.
     pub(super) fn tell(&mut self, event: &Event) {
         match event {
             Event::Registered | Event::WorkFailed { .. } => {}
-            Event::Unwell { error } => self.unwell = Some(error.clone()),
-            // Told with the term that it begins.
-            Event::Acquired { .. } => self.acquired = true,
-            Event::Leading { term, token } => {
+            Event::Unwell { reason } => self.unwell = Some(reason.clone()),
+            Event::Leading { term, token, by } => {
                 self.term = Some((*term, *token));
                 self.unwell = None;
-                self.print("leading", None);
-                self.acquired = false;
+                let acquired = matches!(by, TermOrigin::Acquired { .. });
+                self.print("leading", None, acquired);
             }
             // Between the loss and the end of the work, the work runs without belief: both are reported.
             Event::Stopping {
@@ -89,16 +84,16 @@ impl<W: Write> EventLines<W> {
                 ..
             } => {
                 self.lost = true;
-                self.print("lost", Some((loss.to_string(), loss.cause())));
+                self.print("lost", Some((loss.to_string(), loss.cause())), false);
             }
             Event::Stopping { .. } => {}
-            Event::WorkStopped { .. } => self.print("work-stopped", None),
+            Event::WorkStopped { .. } => self.print("work-stopped", None, false),
             Event::Ended { end, .. } => {
                 if !std::mem::take(&mut self.lost) {
                     let unwell = self.unwell.take();
                     let why = unwell.map(|error| format!("unwell: {error}; "));
                     let reason = why.unwrap_or_default() + &end.to_string();
-                    self.print("lost", Some((reason, end.cause())));
+                    self.print("lost", Some((reason, end.cause())), false);
                 }
                 self.term = None;
             }
@@ -106,7 +101,7 @@ impl<W: Write> EventLines<W> {
         }
     }
 
-    fn print(&mut self, event: &'static str, end: Option<(String, &'static str)>) {
+    fn print(&mut self, event: &'static str, end: Option<(String, &'static str)>, acquired: bool) {
         let Some(out) = &mut self.out else {
             return;
         };
@@ -116,9 +111,9 @@ impl<W: Write> EventLines<W> {
             name: self.name.as_str(),
             time: Rfc3339(present()).to_string(),
             lease: self.lease.to_string(),
-            term: term.map(|(term, _)| term.0),
-            token: term.map(|(_, token)| token.0.0),
-            acquired: self.acquired.then_some(true),
+            term: term.map(|(term, _)| term),
+            token: term.map(|(_, token)| token),
+            acquired: acquired.then_some(true),
             reason,
             cause,
         };
@@ -135,13 +130,12 @@ mod tests {
     use std::time::Duration;
 
     use elector_candidate::TermEnd;
-    use elector_protocol::ResourceVersion;
     use elector_protocol::holder::Loss;
     use serde_json::{Value, json};
 
     use super::*;
 
-    const TERM: Term = Term(3);
+    const TERM: i32 = 3;
 
     fn lines(events: &[Event]) -> Vec<Value> {
         let name = Identity::new("me").unwrap();
@@ -168,7 +162,8 @@ mod tests {
     fn leading() -> Event {
         Event::Leading {
             term: TERM,
-            token: Token(ResourceVersion(70)),
+            token: 70,
+            by: TermOrigin::Granted,
         }
     }
 
@@ -204,8 +199,12 @@ mod tests {
     #[test]
     fn a_term_says_whether_it_was_taken_without_an_elector() {
         let free = Duration::from_secs(5);
-        let acquired = Event::Acquired { term: TERM, free };
-        let told = lines(&[acquired, leading(), STOPPED, leading()]);
+        let acquired = Event::Leading {
+            term: TERM,
+            token: 70,
+            by: TermOrigin::Acquired { free },
+        };
+        let told = lines(&[acquired, STOPPED, leading()]);
         let acquired: Vec<_> = told.iter().map(|line| line["acquired"] == true).collect();
         assert_eq!(acquired, [false, true, false, false]);
     }
@@ -214,10 +213,10 @@ mod tests {
     #[test]
     fn the_reason_of_an_end_is_that_of_the_loss_or_of_the_probe() {
         let loss = Loss::DeadlinePassed;
-        let error = "no cloud".to_owned();
+        let reason = "no cloud".to_owned();
         let told = lines(&[
             leading(),
-            Event::Unwell { error },
+            Event::Unwell { reason },
             stopping(StopReason::ShutDown),
             STOPPED,
             ended(TermEnd::Released),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use elector_api::parse_duration;
-use elector_candidate::{Candidate, CandidateHandle, HealthTiming};
+use elector_candidate::{Candidate, CandidateHandle, Config};
 use rustix::process::{Pid, Signal, getpid, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -68,11 +68,12 @@ const LAST_READS: usize = 16;
 // === impl HealthArgs ===
 
 impl HealthArgs {
-    /// The timing with what was typed.
-    pub(super) fn apply(&self, timing: &mut HealthTiming) {
-        timing.period = self.health_period;
-        timing.timeout = self.health_timeout;
-        timing.failure_threshold = self.health_failure_threshold;
+    /// The configuration with what was typed.
+    pub(super) fn apply(&self, config: Config) -> Config {
+        config
+            .health_period(self.health_period)
+            .health_timeout(self.health_timeout)
+            .health_failures(self.health_failure_threshold.get())
     }
 
     /// The candidate with that command as its probe, where there is one.
@@ -114,9 +115,8 @@ impl HealthCommand {
             .stdin(Stdio::null())
             .process_group(0);
         let status = handle.status();
-        if status.is_leader()
-            && let (Some(term), Some(token)) = (status.term, status.token)
-        {
+        let term = (status.term(), status.token());
+        if let (true, (Some(term), Some(token))) = (status.is_leader(), term) {
             command.env("ELECTOR_TERM", term.to_string());
             command.env("ELECTOR_TOKEN", token.to_string());
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_candidate::StopLimits;
+use elector_candidate::supervise::StopLimits;
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, SystemClock};
 
@@ -11,7 +11,10 @@ use super::supervisor_pipe::SupervisorOrder;
 /// Stops the command when the limits say so, also where the process that holds the lease does not answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StopTimer {
-    limits: StopLimits,
+    /// When the command is asked to stop.
+    ask_at: Instant,
+    /// When it is killed, however long it may take to stop.
+    kill_at: Instant,
     /// The time that the command may take to stop.
     grace: Duration,
     /// When it was asked to.
@@ -29,9 +32,10 @@ pub(super) enum StopStep {
 // === impl StopTimer ===
 
 impl StopTimer {
-    pub(super) const fn new(limits: StopLimits, grace: Duration) -> Self {
+    pub(super) fn new(limits: StopLimits, grace: Duration, clock: &SystemClock) -> Self {
         Self {
-            limits,
+            ask_at: clock.adopt(limits.deadline),
+            kill_at: clock.adopt(limits.lease_limit),
             grace,
             told: None,
         }
@@ -45,7 +49,10 @@ impl StopTimer {
     ) -> StopStep {
         match order {
             Some(SupervisorOrder::Limits(limits)) => {
-                self.renew(limits.on(clock));
+                self.renew(
+                    clock.adopt(limits.deadline),
+                    clock.adopt(limits.lease_limit),
+                );
                 StopStep::Nothing
             }
             Some(SupervisorOrder::Terminate) => self.terminate(clock.holder()),
@@ -54,8 +61,8 @@ impl StopTimer {
     }
 
     /// Another renewal has succeeded.
-    fn renew(&mut self, limits: StopLimits) {
-        self.limits = limits;
+    fn renew(&mut self, ask_at: Instant, kill_at: Instant) {
+        (self.ask_at, self.kill_at) = (ask_at, kill_at);
     }
 
     /// The order to terminate. The command is asked once.
@@ -64,7 +71,7 @@ impl StopTimer {
             return StopStep::Nothing;
         }
         self.told = Some(now);
-        if self.limits.stop_by(now, self.grace) <= now {
+        if self.stop_by(now) <= now {
             StopStep::Kill
         } else {
             StopStep::Terminate
@@ -85,9 +92,14 @@ impl StopTimer {
     /// When there is something to be done, unless an order comes.
     pub(super) fn next_step(&self) -> Instant {
         match self.told {
-            None => self.limits.deadline,
-            Some(told) => self.limits.stop_by(told, self.grace),
+            None => self.ask_at,
+            Some(told) => self.stop_by(told),
         }
+    }
+
+    /// When the command is to be gone that was asked to stop then.
+    fn stop_by(&self, told: Instant) -> Instant {
+        told.after(self.grace).min(self.kill_at)
     }
 }
 
@@ -100,15 +112,19 @@ mod tests {
     }
 
     /// As after a renewal that was sent at that time, with the usual timing.
-    fn limits(renewed: u64) -> StopLimits {
-        StopLimits {
-            deadline: at(renewed + 10_000),
-            lease_limit: at(renewed + 13_750),
-        }
+    fn renew(timer: &mut StopTimer, renewed: u64) {
+        timer.renew(at(renewed + 10_000), at(renewed + 13_750));
     }
 
     fn timer(grace: u64) -> StopTimer {
-        StopTimer::new(limits(0), Duration::from_secs(grace))
+        let mut timer = StopTimer {
+            ask_at: at(0),
+            kill_at: at(0),
+            grace: Duration::from_secs(grace),
+            told: None,
+        };
+        renew(&mut timer, 0);
+        timer
     }
 
     #[test]
@@ -133,7 +149,7 @@ mod tests {
     #[test]
     fn a_renewal_moves_everything() {
         let mut timer = timer(10);
-        timer.renew(limits(3_000));
+        renew(&mut timer, 3_000);
         assert_eq!(timer.step(at(12_999)), StopStep::Nothing);
         assert_eq!(timer.step(at(13_000)), StopStep::Terminate);
         assert_eq!(timer.next_step(), at(16_750));
@@ -151,7 +167,7 @@ mod tests {
         let mut timer = timer(10);
         assert_eq!(timer.terminate(at(8_000)), StopStep::Terminate);
         assert_eq!(timer.next_step(), at(13_750));
-        timer.renew(limits(9_000));
+        renew(&mut timer, 9_000);
         assert_eq!(timer.step(at(17_999)), StopStep::Nothing);
         assert_eq!(timer.step(at(18_000)), StopStep::Kill);
     }

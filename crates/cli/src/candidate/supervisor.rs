@@ -85,7 +85,7 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
     let Some(SupervisorOrder::Limits(limits)) = orders.next().await else {
         return Err(io::Error::other("the pipe ended before the limits arrived"));
     };
-    let mut timer = StopTimer::new(limits.on(&clock), grace);
+    let mut timer = StopTimer::new(limits, grace, &clock);
     let mut reaper = Reaper::start(|| start(command))?;
     let mut kill = None;
     loop {

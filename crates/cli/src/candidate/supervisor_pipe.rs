@@ -3,8 +3,7 @@
 use std::io::{self, PipeWriter, Write as _};
 use std::os::fd::OwnedFd;
 
-use elector_candidate::StopLimits;
-use elector_runtime::{SharedInstant, SystemClock};
+use elector_candidate::supervise::StopLimits;
 use rustix::io::{ioctl_fionbio, ioctl_fionread};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
@@ -15,16 +14,9 @@ use tokio::net::unix::pipe;
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SupervisorOrder {
     /// Until when the command may act: the first order of all, and repeated with each renewal.
-    Limits(SharedLimits),
+    Limits(StopLimits),
     /// SIGTERM for the command and its group.
     Terminate,
-}
-
-/// Limits of the command, for another process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SharedLimits {
-    deadline: SharedInstant,
-    lease_limit: SharedInstant,
 }
 
 /// The end of the pipe that orders are written to.
@@ -34,24 +26,6 @@ pub(super) struct OrderWriter(PipeWriter);
 /// The end of the pipe that orders are read from.
 #[derive(Debug)]
 pub(super) struct OrderReader(Lines<BufReader<pipe::Receiver>>);
-
-// === impl SharedLimits ===
-
-impl SharedLimits {
-    pub(super) fn of(limits: StopLimits, clock: &SystemClock) -> Self {
-        Self {
-            deadline: clock.share(limits.deadline),
-            lease_limit: clock.share(limits.lease_limit),
-        }
-    }
-
-    pub(super) fn on(self, clock: &SystemClock) -> StopLimits {
-        StopLimits {
-            deadline: clock.adopt(self.deadline),
-            lease_limit: clock.adopt(self.lease_limit),
-        }
-    }
-}
 
 // === impl OrderWriter ===
 

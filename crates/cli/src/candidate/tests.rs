@@ -31,7 +31,7 @@ fn a_command_keeps_its_flags() {
 #[test]
 fn a_grace_that_a_loss_does_not_leave_is_said_in_words() {
     let line =
-        |flags: &[&str]| grace_after_loss(parse(flags).candidate.grace_period, &config(flags));
+        |flags: &[&str]| grace_after_loss(parse(flags).candidate.grace_period(), &config(flags));
     assert_eq!(
         line(&["--grace-period", "30s"]).unwrap(),
         "grace-period 30s: after a loss at most 3.75s of it are left, because the command is killed before another \

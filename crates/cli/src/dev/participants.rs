@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use elector::{Config as ElectorConfig, Elector};
-use elector_candidate::{Candidate, Config, Leadership};
-use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
+use elector_candidate::{Candidate, Config, Leadership, Timing};
+use elector_protocol::{ElectorTiming, Identity, LeaseKey};
 use elector_runtime::{ClientArgs, connect};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -107,14 +107,14 @@ impl DevParticipants {
         version: &str,
     ) -> anyhow::Result<()> {
         let cluster = connect(&self.client).await?;
-        let mut config = Config::new(&*self.lease.name, version.parse()?)
-            .in_namespace(&*self.lease.namespace)
-            .identified_as(name.clone());
-        config.timing = CandidateTiming::of(LEASE_DURATION, RENEW_DEADLINE);
+        let config = Config::new(&*self.lease.name, version)
+            .namespace(&*self.lease.namespace)
+            .identity(name.as_str())
+            .timing(Timing::new(LEASE_DURATION, RENEW_DEADLINE));
         let (reports, reporter) = (self.reports.clone(), name.clone());
-        let candidate = Candidate::new(config, cluster)
+        let candidate = Candidate::new(config, cluster.into())
             .with_context(|| format!("start {name}"))?
-            .observed_by(move |event| {
+            .observed_by(move |_, event| {
                 reports.write(ParticipantReport::Candidate(
                     reporter.clone(),
                     event.clone(),
@@ -129,7 +129,7 @@ impl DevParticipants {
                 Ok::<(), Infallible>(())
             };
             let how = match candidate.run(work, gone(left)).await {
-                Ok(elector_candidate::RunOutcome::ShutDown(_)) => return,
+                Ok(outcome) if outcome.value.is_none() => return,
                 Ok(outcome) => format!("{outcome:?}"),
                 Err(error) => format!("failed to {error}"),
             };

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use elector::LeadershipChange;
-use elector_candidate::Event;
+use elector_candidate::{Event, TermOrigin};
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, LeaseKey, Term};
 
@@ -189,14 +189,18 @@ impl<W: Write> Reporter<W> {
                 self.registered.insert(name);
                 Ok(())
             }
-            Event::Acquired { free, .. } => self.narration.say(
-                at,
-                format_args!(
-                    "{name} takes the lease itself, which was free for {:.1} s: no elector acts",
-                    free.as_secs_f64()
-                ),
-            ),
-            Event::Leading { term, .. } => self.handle_leading(at, name, term),
+            Event::Leading { term, by, .. } => {
+                if let TermOrigin::Acquired { free } = by {
+                    self.narration.say(
+                        at,
+                        format_args!(
+                            "{name} takes the lease itself, which was free for {:.1} s: no elector acts",
+                            free.as_secs_f64()
+                        ),
+                    )?;
+                }
+                self.handle_leading(at, name, Term(term))
+            }
             Event::Stopping { reason, .. } => match reason {
                 StopReason::HandOver { to } => {
                     self.narration.say(

@@ -15,9 +15,15 @@ fn flags_of_a_candidate_are_taken_from_the_environment_too() {
         "{text}"
     );
     let text = refusal(&[plain], &["--lease", "Web"]);
-    assert!(text.contains("the lease \"Web\" cannot exist"), "{text}");
+    assert!(
+        text.contains("--lease is refused: no Lease can have this name"),
+        "{text}"
+    );
     let text = refusal(&[("ELECTOR_LEASE_NAME", "Web"), plain], &[]);
-    assert!(text.contains("the lease \"Web\" cannot exist"), "{text}");
+    assert!(
+        text.contains("--lease is refused: no Lease can have this name"),
+        "{text}"
+    );
     let text = refusal(&[lease, ("ELECTOR_BINARY_VERSION", "v1")], &[]);
     assert!(text.contains("is not a semantic version"), "{text}");
 }

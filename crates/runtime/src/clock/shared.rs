@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_protocol::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::{HolderReading, SystemClock};
+use super::{Clock as _, HolderReading, SystemClock};
 
 /// An instant of a holder's clock as readings of the machine's own clocks, for another process on that machine.
 ///
@@ -37,6 +37,12 @@ impl SystemClock {
 // === impl SharedInstant ===
 
 impl SharedInstant {
+    /// The time until then, in any process on the machine. Zero once it has come.
+    pub fn remaining(&self) -> Duration {
+        let clock = SystemClock::start();
+        clock.adopt(*self).since(clock.holder())
+    }
+
     fn of(instant: Instant, now: HolderReading) -> Self {
         // It may have passed already.
         let then = |clock: Duration| {

@@ -12,7 +12,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use elector_candidate::{Candidate, Config, Leadership};
-use elector_protocol::Identity;
 use elector_runtime::{ClientArgs, connect};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -93,17 +92,16 @@ async fn main() -> Result<()> {
     let mut arguments = ClientArgs::default();
     arguments.kubeconfig = args.kubeconfig;
     let cluster = connect(&arguments).await?;
-    let identity = Identity::new(args.name.as_str()).context("--name is empty")?;
     let config = match (args.plain, args.as_client_go) {
         (true, _) => Config::plain(args.lease),
         (_, true) => Config::as_client_go(args.lease),
-        _ => Config::new(args.lease, "1.0.0".parse()?),
+        _ => Config::new(args.lease, "1.0.0"),
     };
-    let config = config.in_namespace(args.namespace).identified_as(identity);
-    let candidate = Candidate::new(config, cluster)?;
+    let config = config.namespace(args.namespace).identity(args.name);
+    let candidate = Candidate::new(config, cluster.into())?;
     let work = move |leadership: Leadership| {
         // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.
-        let token = leadership.token().0.0;
+        let token = leadership.token();
         let clients = [(); 2].map(|()| client(token));
         async move {
             let [client, other] = clients;
@@ -170,7 +168,7 @@ impl RegisterClient {
                 _ = leadership.stopped() => return,
                 _ = ticks.tick() => {}
             }
-            let token = leadership.token().0.0;
+            let token = leadership.token();
             self.operate(token, || leadership.is_leader()).await;
         }
     }

@@ -8,11 +8,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use elector_api::Rfc3339;
-use elector_candidate::{Candidate, Config, Event, LeaderGate, Leadership, RunOutcome};
-use elector_protocol::{CandidateTiming, Identity, Timestamp};
-use elector_runtime::{ClientArgs, connect, shutdown_signal};
+use elector_candidate::{
+    Candidate, ClientArgs, Config, Event, LeaderGate, Leadership, Timing, kube5, shutdown_signal,
+};
+use elector_protocol::Timestamp;
+use elector_runtime::connect;
 use elector_tests::rig::{EventKind, now};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -64,22 +66,22 @@ async fn replicate(arguments: &[String]) -> Result<()> {
     let (namespace, name) = (given("--namespace")?, given("--name")?.clone());
     let objects = ClientArgs::of_kubeconfig(given("--")?);
     let objects = connect(&objects).await?;
-    let mut config = Config::new(&**given("--lease")?, given("--binary-version")?.parse()?)
-        .in_namespace(&**namespace)
-        .identified_as(Identity::new(name.as_str()).context("an empty name")?);
-    config.timing = CandidateTiming::of(SHORT_LEASE, SHORT_DEADLINE);
+    let config = Config::new(&**given("--lease")?, given("--binary-version")?)
+        .namespace(&**namespace)
+        .identity(&*name)
+        .timing(Timing::new(SHORT_LEASE, SHORT_DEADLINE));
     let shutdown = shutdown_signal()?;
-    let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
+    let candidate = Candidate::connect(config).await?;
     let teller = name.clone();
-    let candidate = candidate.observed_by(move |event| tell(&teller, event));
-    let client = candidate.handle().write_guard().client(objects.client());
+    let candidate = candidate.observed_by(move |_, event| tell(&teller, event));
+    let client = kube5::guarded(objects.client(), &candidate.handle().leader_only());
     let api = Api::<ConfigMap>::namespaced(client.clone(), namespace);
     let gate = LeaderGate::new();
     let mut ends = signal(SignalKind::user_defined2())?;
     let controller = Controller::new(api, watcher::Config::default().labels(RECONCILED))
-        .reconcile_all_on(gate.term_starts())
+        .reconcile_all_on(gate.starts())
         .run(
-            gate.reconciler(reconcile),
+            gate.reconciler(reconcile, Action::await_change),
             |_, _, _| Action::requeue(PACE),
             Arc::new(ReconcileContext { client, name }),
         )
@@ -99,10 +101,9 @@ async fn replicate(arguments: &[String]) -> Result<()> {
         }
     };
     let candidate = candidate.alongside("controller", |_| controller);
-    match candidate.run(gate.work(), shutdown).await? {
-        RunOutcome::ShutDown(_) => Ok(()),
-        outcome => bail!("the run ended with {outcome:?}"),
-    }
+    let work = move |leadership| gate.lead(leadership);
+    candidate.run(work, shutdown).await?;
+    Ok(())
 }
 
 /// Writes the token of the term. A write is conditional on the revision that was looked at, which a controller's cache
@@ -139,9 +140,9 @@ async fn reconcile(
 fn tell(name: &str, event: &Event) {
     let (kind, term) = match event {
         Event::Registered => (EventKind::Start, None),
-        Event::Leading { term, token } => (EventKind::Leading, Some((term.0, Some(token.0.0)))),
-        Event::WorkStopped { term } => (EventKind::WorkStopped, Some((term.0, None))),
-        Event::Ended { term, .. } => (EventKind::Lost, Some((term.0, None))),
+        Event::Leading { term, token, .. } => (EventKind::Leading, Some((*term, Some(*token)))),
+        Event::WorkStopped { term } => (EventKind::WorkStopped, Some((*term, None))),
+        Event::Ended { term, .. } => (EventKind::Lost, Some((*term, None))),
         _ => return,
     };
     let time: Timestamp = now();

@@ -2,7 +2,6 @@
 
 use elector::ChangeCause;
 use elector_protocol::holder::Loss;
-use elector_protocol::{ResourceVersion, Token};
 
 use super::*;
 
@@ -38,9 +37,8 @@ impl ReporterTest {
     }
 
     fn leading(&mut self, millis: u64, name: &str, term: i32) {
-        let token = Token(ResourceVersion(7));
-        let term = Term(term);
-        self.candidate(millis, name, Event::Leading { term, token });
+        let (token, by) = (7, TermOrigin::Granted);
+        self.candidate(millis, name, Event::Leading { term, token, by });
     }
 
     fn changed(&mut self, millis: u64, holder: Option<&str>, term: i32, reason: &str) {
@@ -56,7 +54,7 @@ impl ReporterTest {
     }
 
     fn yields(&mut self, millis: u64, name: &str, to: &str) {
-        let (term, to) = (Term(1), id(to));
+        let (term, to) = (1, id(to));
         let reason = StopReason::HandOver { to };
         self.candidate(millis, name, Event::Stopping { term, reason });
         self.candidate(millis, name, Event::WorkStopped { term });
@@ -150,7 +148,7 @@ fn a_request_to_make_room_that_is_repeated_is_told_once() {
     for because in ["is older", "is older", "is better"] {
         test.elector(0, preferred(because));
     }
-    let term = Term(1);
+    let term = 1;
     let reason = StopReason::Lost(Loss::Deleted);
     test.candidate(0, "a", Event::Stopping { term, reason });
     assert_eq!(
