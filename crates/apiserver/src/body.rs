@@ -138,7 +138,10 @@ fn check_kind(expected: &Kind, node: &Node) -> Result<(), Failure> {
         _ => {
             let internal = format!(
                 "({}.{})",
-                expected.group.split('.').next().unwrap_or_default(),
+                match expected.group.split('.').next() {
+                    None | Some("") => "core",
+                    Some(group) => group,
+                },
                 expected.kind
             );
             let why = format!("converting ({short}.{kind}) to {internal}: unknown conversion");

@@ -81,6 +81,17 @@ impl Failure {
         Self::plain(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with_details([])
     }
 
+    /// A method that the server of custom resources does not know for a status.
+    pub(crate) fn not_supported(kind: &Kind, verb: &str) -> Self {
+        if !kind.custom {
+            return Self::method_not_allowed();
+        }
+        let resource = kind.resource();
+        let message = format!("{verb} is not supported on resources of kind {resource:?}");
+        let failure = Self::plain(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message);
+        failure.naming(kind, kind.plural, "")
+    }
+
     pub(crate) fn not_acceptable(streams: bool) -> Self {
         let mut message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
                            application/vnd.kubernetes.protobuf"
@@ -115,7 +126,16 @@ impl Failure {
         ))
     }
 
-    pub(crate) fn unsupported_patch() -> Self {
+    pub(crate) fn unsupported_patch(kind: &Kind) -> Self {
+        if kind.custom {
+            let message = "the body of the request was in an unknown format - accepted media types include: \
+                           application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            return Self::plain(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "UnsupportedMediaType",
+                message,
+            );
+        }
         let message = "415: Unsupported Media Type";
         Self::plain(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -44,7 +44,7 @@ impl<'a> Patch<'a> {
             "application/json-patch+json" => PatchFormat::Operations,
             "application/strategic-merge-patch+json" if !kind.custom => PatchFormat::Strategic,
             "application/apply-patch+yaml" => PatchFormat::Apply,
-            _ => return Err(Failure::unsupported_patch()),
+            _ => return Err(Failure::unsupported_patch(kind)),
         };
         Ok(Self { form, body })
     }
@@ -82,8 +82,12 @@ impl<'a> Patch<'a> {
             (Err(error), _) => return Err(undecodable(&error.0)),
         };
         let wrong = |into: &str| {
+            let reader = match self.form {
+                PatchFormat::Apply => "error unmarshaling JSON: while decoding JSON: ",
+                _ => "",
+            };
             Err(undecodable(&format!(
-                "json: cannot unmarshal {} into Go value of type {into}",
+                "{reader}json: cannot unmarshal {} into Go value of type {into}",
                 node.go_name()
             )))
         };
@@ -104,7 +108,8 @@ impl<'a> Patch<'a> {
             }
             (PatchFormat::Apply, Node::Map(_)) => {
                 check_applied(kind, &node)?;
-                strategic::apply(kind.schema, &mut value, &node.to_value());
+                let applied = in_stored_order(&value, node.to_value());
+                strategic::apply(kind.schema, &mut value, &applied);
             }
             (PatchFormat::Merge | PatchFormat::Strategic | PatchFormat::Apply, _) => {
                 return wrong("map[string]interface {}");
@@ -115,12 +120,25 @@ impl<'a> Patch<'a> {
     }
 }
 
+/// The object of a server-side apply, which leaves the order of the lists in the metadata as it is stored.
+fn in_stored_order(stored: &Value, mut applied: Value) -> Value {
+    for list in ["finalizers", "ownerReferences"] {
+        let both = [&stored["metadata"][list], &applied["metadata"][list]];
+        if let [Value::Array(stored), Value::Array(given)] = both {
+            let order: Vec<_> = stored.iter().chain(given).cloned().collect();
+            applied["metadata"][format!("$setElementOrder/{list}")] = order.into();
+        }
+    }
+    applied
+}
+
 /// Checks the object of a server-side apply: it says which version it is of, and holds nothing that the kind has not.
 fn check_applied(kind: &Kind, node: &Node) -> Result<(), Failure> {
-    let (given, expected) = (node.text("apiVersion"), kind.api_version());
-    if given != expected {
+    let (version, named) = (node.text("apiVersion"), node.text("kind"));
+    if (version, named) != (kind.api_version().as_str(), kind.kind) {
+        let slash = if version.contains('/') { "" } else { "/" };
         return Err(Failure::bad_request(format!(
-            "Incorrect version specified in apply patch. Specified patch version: {given}, expected: {expected}"
+            "invalid object type: {slash}{version}, Kind={named}"
         )));
     }
     let metadata = node.field("metadata").unwrap_or(&Node::Null);

@@ -1,6 +1,6 @@
 //! The meaning of a path.
 
-use crate::kind::Kind;
+use crate::kind::{Kind, is_custom_group};
 use crate::query::percent_decode;
 
 /// The subject of a request.
@@ -118,6 +118,8 @@ impl Route {
                     status,
                 })
             }
+            // The server of custom resources passes on what it has not, and nothing else is there.
+            _ if is_custom_group(group) => Self::NoPath,
             _ => Self::NoResource,
         }
     }

@@ -131,6 +131,9 @@ impl Transaction<'_> {
         let metadata = rules::meta(&mut fields);
         metadata.insert("deletionTimestamp".to_owned(), now.into());
         metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+        if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+            metadata.insert("generation".to_owned(), (generation + 1).into());
+        }
         if self.dry_run {
             return fields;
         }

@@ -61,9 +61,16 @@ impl ObjectRenderer {
     /// A list with the metadata of the list.
     pub(crate) fn list<'a>(
         &self,
-        meta: Value,
+        mut meta: Value,
         items: impl IntoIterator<Item = &'a ObjectFields>,
     ) -> Value {
+        if self.kind.custom && self.form == ReplyForm::Whole {
+            // Lists of custom resources say so where they are complete.
+            let fields = meta.as_object_mut();
+            if let Some(fields) = fields {
+                fields.entry("continue").or_insert_with(|| "".into());
+            }
+        }
         match self.form {
             ReplyForm::Table => self.table(meta, items, true),
             ReplyForm::Metadata => {

@@ -35,8 +35,11 @@ impl ServerParts {
         let whole = !target.kind.namespaced || namespace.is_some();
         let place = namespace.unwrap_or_default();
         match (&call.method, target.name.as_deref()) {
-            (&Method::POST | &Method::DELETE, _) if target.status => {
-                Err(Failure::method_not_allowed())
+            (&Method::POST, _) if target.status => {
+                Err(Failure::not_supported(target.kind, "create"))
+            }
+            (&Method::DELETE, _) if target.status => {
+                Err(Failure::not_supported(target.kind, "delete"))
             }
             (&Method::GET, name) if target.watch || name.is_none() => {
                 self.list_or_watch(target, call).await

@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::handle::CandidateHandle;
 use crate::leadership::Leadership;
 
-/// What a test gives to the candidates of a connection. Only the test kit of this crate makes one.
+/// The gifts of a test to the candidates of a connection. Only the test kit of this crate makes one.
 pub trait TestSurroundings: Send + Sync {
     /// Their clock.
     fn clock(&self) -> Arc<dyn Clock>;

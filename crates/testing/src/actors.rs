@@ -8,9 +8,9 @@ use elector_runtime::Clock as _;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
+use crate::test_cluster::LEASES;
 use crate::test_cluster::{PROGRAM, TestCluster};
 use crate::time::{millis, pass, seconds};
-use crate::workspace::LEASES;
 
 /// Something that goes on beside the test until it is dropped.
 #[derive(Debug)]

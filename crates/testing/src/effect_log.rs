@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use elector_runtime::TokioClock;
 
-use crate::test_cluster::elapsed;
+use crate::time::elapsed;
 
 /// The effects of the work of one term, each with its time. Clones are the same log.
 ///

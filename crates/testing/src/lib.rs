@@ -308,6 +308,6 @@ pub use scrape::{Scrape, assert_described, described_metrics, documented_metrics
 #[doc(hidden)]
 pub use scripted::ScriptedCandidate;
 #[doc(hidden)]
-pub use time::{millis, seconds};
+pub use test_cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES};
 #[doc(hidden)]
-pub use workspace::{CANDIDATES, CUSTOM_CANDIDATES, LEASES};
+pub use time::{millis, seconds};

@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::history;
 use crate::requests::SentRequest;
 use crate::stored_lease::StoredLease;
+use crate::test_cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES};
 use crate::test_cluster::{PROGRAM, TestCluster};
-use crate::workspace::{CANDIDATES, CUSTOM_CANDIDATES, LEASES};
 
 /// A cluster with the born Lease `default/web`, and the candidate `me` for it. Clones are the same one.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use elector_runtime::{Clock, TokioClock};
 
 use crate::effect_log::EffectLog;
 use crate::term_report::{TermReport, WorkStop};
-use crate::test_cluster::since_start;
+use crate::time::since_start;
 
 /// The record of a program.
 pub(crate) struct ProgramRecord {
@@ -20,6 +20,8 @@ pub(crate) struct ProgramRecord {
     clock: Arc<TokioClock>,
     /// True once a program has begun to run under it.
     is_claimed: AtomicBool,
+    /// True once that program has ended, or was killed.
+    is_over: AtomicBool,
     candidates: Mutex<Vec<Arc<TrackedCandidate>>>,
 }
 
@@ -58,6 +60,7 @@ impl ProgramRecord {
             name: name.to_owned(),
             clock,
             is_claimed: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             candidates: Mutex::new(Vec::new()),
         }
     }
@@ -65,6 +68,16 @@ impl ProgramRecord {
     /// True for the first program that is to run under it.
     pub(crate) fn claim(&self) -> bool {
         !self.is_claimed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes that its program is over.
+    pub(crate) fn close(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// True once its program is over: the name stands for the next process from then on.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     /// The candidate for that lease, by its name or its namespace and name; the first where none is named.

@@ -6,9 +6,9 @@ use elector_runtime::Clock as _;
 use tokio::time::Instant;
 
 use crate::actors::BackgroundTask;
+use crate::test_cluster::LEASES;
 use crate::test_cluster::TestCluster;
 use crate::time::{millis, seconds};
-use crate::workspace::LEASES;
 
 /// A candidate; dropping it is a crash.
 #[derive(Debug)]

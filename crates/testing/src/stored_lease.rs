@@ -6,8 +6,8 @@ use elector_api::{Carrier, Lease};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord};
 use elector_runtime::Clock as _;
 
+use crate::test_cluster::LEASES;
 use crate::test_cluster::TestCluster;
-use crate::workspace::LEASES;
 
 /// A Lease in the store of an [`TestCluster`], and what other actors of the cluster do to it: in no time, and past
 /// every rule of the API server. Programs that watch it hear of it at once.

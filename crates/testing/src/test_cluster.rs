@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use elector_apiserver::{ApiServer, Config, Faults, OtherKinds, WallClock};
 use elector_candidate::{Cluster, surrounded};
-use elector_protocol::Instant;
-use elector_runtime::{Clock as _, TokioClock};
+use elector_runtime::TokioClock;
 use k8s_openapi::jiff;
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use serde::Serialize;
@@ -16,8 +15,7 @@ use serde_json::Value;
 
 use crate::program_record::ProgramRecord;
 use crate::requests::{RequestLog, SentRequest};
-use crate::test_service::TestService;
-use crate::workspace::CANDIDATES;
+use crate::time::since_start;
 
 /// A cluster in memory: an API server in the test's process, and a clock that follows tokio's timers. Clones are the same
 /// cluster.
@@ -61,6 +59,13 @@ type RequestHook = Box<dyn FnMut(&TestCluster, &SentRequest) -> bool + Send>;
 
 /// A request's latency where no fault is injected: an answer that takes no time would let no time pass.
 pub(crate) const REQUEST_LATENCY: Duration = Duration::from_millis(1);
+
+/// The resource of Leases.
+pub const LEASES: &str = "leases";
+/// The resource of built-in LeaseCandidates.
+pub const CANDIDATES: &str = "leasecandidates";
+/// The resource of custom LeaseCandidates.
+pub const CUSTOM_CANDIDATES: &str = "leasecandidates.elector.dev";
 
 /// The name of a program that was given none.
 pub(crate) const PROGRAM: &str = "program";
@@ -119,17 +124,6 @@ impl TestCluster {
         Cluster::from(surrounded(self.connect(name), self.record_of(name)))
     }
 
-    /// A client of the API server for the program of that name, for `kube::Client::new(service, "default")` of any version
-    /// of kube. What it writes is an effect of the program's term ([`TermReport::effects`](crate::TermReport::effects)).
-    ///
-    /// # Panics
-    ///
-    /// When the name is not visible ASCII.
-    #[must_use]
-    pub fn service(&self, name: &str) -> TestService {
-        self.client(name).recording(self.record_of(name))
-    }
-
     /// The faults that befall the requests and the watches of the program of that name, by its candidates and its clients.
     #[must_use]
     pub fn faults(&self, name: &str) -> Faults {
@@ -174,20 +168,18 @@ impl TestCluster {
         self.server().stored(resource, (namespace, name))
     }
 
-    /// A bare client of the program of that name.
-    pub(crate) fn client(&self, name: &str) -> TestService {
-        self.record_of(name);
-        TestService::new(self.clone(), name)
-    }
-
-    /// The record of the program of that name, begun where there is none.
+    /// The record of the program of that name, begun where there is none, or where that program is over.
     pub(crate) fn record_of(&self, name: &str) -> Arc<ProgramRecord> {
-        if let Some(record) = self.state().programs.get(name) {
-            return Arc::clone(record);
+        let known = self.state().programs.get(name).cloned();
+        if let Some(record) = known.filter(|record| !record.is_over()) {
+            return record;
         }
         let record = Arc::new(ProgramRecord::new(name, self.clock()));
         let programs = &mut self.state().programs;
-        programs.insert(name.to_owned(), Arc::clone(&record));
+        let before = programs.insert(name.to_owned(), Arc::clone(&record));
+        if before.is_some() {
+            self.heal_program(name);
+        }
         self.faults(name).latency(REQUEST_LATENCY, Duration::ZERO);
         record
     }
@@ -237,14 +229,4 @@ impl fmt::Debug for TestCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TestCluster").field(self.server()).finish()
     }
-}
-
-/// An instant of the cluster's clock as the time since its start.
-pub(crate) fn since_start(at: Instant) -> Duration {
-    at.since(Instant::from_epoch(Duration::ZERO))
-}
-
-/// The instant of now as the time since the start.
-pub(crate) fn elapsed(clock: &TokioClock) -> Duration {
-    since_start(clock.holder())
 }

@@ -114,10 +114,10 @@ impl TestCluster {
         if record.claim() {
             return record;
         }
-        self.state().programs.remove(name);
+        // Another program of this name runs: this one is on its own.
+        record.close();
         let record = self.record_of(name);
         record.claim();
-        self.heal_program(name);
         record
     }
 }
@@ -287,6 +287,7 @@ impl<O> TestProgram<O> {
 
 impl<O> Drop for TestProgram<O> {
     fn drop(&mut self) {
+        self.record.close();
         if !self.run.is_finished() {
             self.run.abort();
             // The tasks that it has spawned are not known, and go on.

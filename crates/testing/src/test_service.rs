@@ -36,6 +36,27 @@ const QUESTIONS: [&str; 2] = [
     "/apis/authorization.k8s.io/",
 ];
 
+// === impl TestCluster ===
+
+impl TestCluster {
+    /// A client of the API server for the program of that name, for `kube::Client::new(service, "default")` of any version
+    /// of kube. What it writes is an effect of the program's term ([`TermReport::effects`](crate::TermReport::effects)).
+    ///
+    /// # Panics
+    ///
+    /// When the name is not visible ASCII.
+    #[must_use]
+    pub fn service(&self, name: &str) -> TestService {
+        self.client(name).recording(self.record_of(name))
+    }
+
+    /// A bare client of the program of that name.
+    pub(crate) fn client(&self, name: &str) -> TestService {
+        self.record_of(name);
+        TestService::new(self.clone(), name)
+    }
+}
+
 // === impl TestService ===
 
 impl TestService {

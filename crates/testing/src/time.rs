@@ -3,6 +3,7 @@
 use std::panic::Location;
 use std::time::Duration;
 
+use elector_runtime::{Clock as _, TokioClock};
 use tokio::time::Instant;
 
 /// So many seconds.
@@ -55,6 +56,16 @@ pub(crate) async fn holds_within(time: Duration, condition: impl Fn() -> bool) -
         }
         pass(millis(1)).await;
     }
+}
+
+/// An instant of the cluster's clock as the time since its start.
+pub(crate) fn since_start(at: elector_protocol::Instant) -> Duration {
+    at.since(elector_protocol::Instant::from_epoch(Duration::ZERO))
+}
+
+/// The instant of now as the time since the start.
+pub(crate) fn elapsed(clock: &TokioClock) -> Duration {
+    since_start(clock.holder())
 }
 
 #[cfg(test)]

@@ -10,14 +10,7 @@ use elector_runtime::{Clock as _, Cluster, TokioClock};
 use kube::Client;
 
 use crate::requests::{RequestLog, SentRequest};
-use crate::test_cluster::{PROGRAM, TestCluster};
-
-/// The resource of Leases.
-pub const LEASES: &str = "leases";
-/// The resource of built-in LeaseCandidates.
-pub const CANDIDATES: &str = "leasecandidates";
-/// The resource of custom LeaseCandidates.
-pub const CUSTOM_CANDIDATES: &str = "leasecandidates.elector.dev";
+use crate::test_cluster::{CANDIDATES, CUSTOM_CANDIDATES, PROGRAM, TestCluster};
 
 // === impl TestCluster ===
 
@@ -250,7 +243,7 @@ mod tests {
     use kube::api::{Api, PostParams};
 
     use super::*;
-    use crate::test_cluster::REQUEST_LATENCY;
+    use crate::test_cluster::{LEASES, REQUEST_LATENCY};
     use crate::time::millis;
 
     fn leases(cluster: &TestCluster) -> Api<Lease> {

@@ -41,7 +41,7 @@ struct WidgetStatus {
 
 /// One way in which the program is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flaw {
+enum ProgramFlaw {
     None,
     /// Its client writes whoever leads, and it has a task that writes all the time.
     Writes,
@@ -77,12 +77,17 @@ async fn reconcile(
 }
 
 /// The program, but for the connections, which its `main` makes.
-async fn program(cluster: Cluster, client: Client, shutdown: impl Future, flaw: Flaw) -> Ended {
+async fn program(
+    cluster: Cluster,
+    client: Client,
+    shutdown: impl Future,
+    flaw: ProgramFlaw,
+) -> Ended {
     let config = Config::new("widgets", "1.0.0");
     let candidate = Candidate::new(config, cluster).unwrap();
     let handle = candidate.handle();
     let guarded = kube5::guarded(&client, &handle.leader_only());
-    if flaw == Flaw::Writes {
+    if flaw == ProgramFlaw::Writes {
         let maps = Api::<ConfigMap>::default_namespaced(client);
         tokio::spawn(async move {
             for count in 0.. {
@@ -108,7 +113,7 @@ async fn program(cluster: Cluster, client: Client, shutdown: impl Future, flaw: 
         .for_each(|_| async {});
     let candidate = candidate.alongside("controller", move |_| async move {
         let ends = async {
-            while flaw != Flaw::ControllerEnds || !handle.is_leader() {
+            while flaw != ProgramFlaw::ControllerEnds || !handle.is_leader() {
                 pass(Duration::from_secs(1)).await;
             }
         };
@@ -122,7 +127,7 @@ async fn program(cluster: Cluster, client: Client, shutdown: impl Future, flaw: 
     candidate.run(work, shutdown).await
 }
 
-fn start(world: &TestCluster, name: &str, flaw: Flaw) -> TestProgram<Ended> {
+fn start(world: &TestCluster, name: &str, flaw: ProgramFlaw) -> TestProgram<Ended> {
     let client = Client::new(world.service(name), "default");
     let cluster = world.cluster(name);
     world.start(name, |shutdown: BoxFuture<'static, ()>| {
@@ -140,7 +145,7 @@ fn world() -> TestCluster {
     world
 }
 
-/// What a reconcile under that token has written, into the ConfigMap and into the status.
+/// The fields that a reconcile under that token writes: into the ConfigMap and into the status.
 fn written(token: u64) -> Option<(Value, Value)> {
     let data = json!({"size": "3", "token": token.to_string()});
     Some((data, json!({"token": token})))
@@ -159,9 +164,9 @@ fn token(program: &TestProgram<Ended>) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn the_standby_reconciles_when_the_leader_is_cut_off() {
     let world = world();
-    let mut first = start(&world, "widgets-0", Flaw::None);
+    let mut first = start(&world, "widgets-0", ProgramFlaw::None);
     first.leads().await;
-    let second = start(&world, "widgets-1", Flaw::None);
+    let second = start(&world, "widgets-1", ProgramFlaw::None);
     let led = token(&first);
     eventually(|| stored(&world) == written(led)).await;
     pass(Duration::from_secs(1)).await;
@@ -186,9 +191,9 @@ async fn the_standby_reconciles_when_the_leader_is_cut_off() {
 #[tokio::test(start_paused = true)]
 async fn a_rolling_update_hands_the_lease_over_and_ends_in_good_order() {
     let world = world();
-    let mut first = start(&world, "widgets-0", Flaw::None);
+    let mut first = start(&world, "widgets-0", ProgramFlaw::None);
     first.leads().await;
-    let second = start(&world, "widgets-1", Flaw::None);
+    let second = start(&world, "widgets-1", ProgramFlaw::None);
     pass(Duration::from_secs(1)).await;
     first.shut_down();
     let report = first.term_report().await;
@@ -206,7 +211,7 @@ async fn a_rolling_update_hands_the_lease_over_and_ends_in_good_order() {
 #[tokio::test(start_paused = true)]
 async fn a_killed_process_writes_no_more_and_its_successor_leads() {
     let world = world();
-    let first = start(&world, "widgets-0", Flaw::Writes);
+    let first = start(&world, "widgets-0", ProgramFlaw::Writes);
     first.leads().await;
     let led = token(&first);
     eventually(|| world.get("configmaps", "default", "stray").is_some()).await;
@@ -215,7 +220,7 @@ async fn a_killed_process_writes_no_more_and_its_successor_leads() {
     let stray = world.get("configmaps", "default", "stray");
     pass(Duration::from_secs(30)).await;
     assert_eq!(world.get("configmaps", "default", "stray"), stray);
-    let again = start(&world, "widgets-0", Flaw::None);
+    let again = start(&world, "widgets-0", ProgramFlaw::None);
     again.leads().await;
     assert!(led < token(&again));
 }
@@ -223,7 +228,7 @@ async fn a_killed_process_writes_no_more_and_its_successor_leads() {
 #[tokio::test(start_paused = true)]
 async fn a_write_that_comes_too_late_is_found() {
     let world = world();
-    let mut program = start(&world, "widgets-0", Flaw::Writes);
+    let mut program = start(&world, "widgets-0", ProgramFlaw::Writes);
     program.leads().await;
     program.faults().partition(true);
     let report = program.term_report().await;
@@ -242,7 +247,7 @@ async fn a_write_that_comes_too_late_is_found() {
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_ends_under_a_leader_ends_the_program() {
     let world = world();
-    let program = start(&world, "widgets-0", Flaw::ControllerEnds);
+    let program = start(&world, "widgets-0", ProgramFlaw::ControllerEnds);
     let error = program.ended().await.unwrap_err();
     assert!(matches!(error, Error::PartEnded { .. }), "{error:?}");
     assert_eq!(world.lease("default", "widgets").holder(), None);

@@ -243,7 +243,7 @@ fn a_bound_of_the_namespace_that_cannot_be_read_is_a_warning() {
         let start = format!(
             "warning the annotation {name} of Namespace default refuses candidates: {fault}"
         );
-        assert!(line.starts_with(&start) && line.ends_with(fix), "{line}");
+        assert!(line.starts_with(&start) && line.contains(fix), "{line}");
         let good = if name.ends_with("duration") {
             "90"
         } else {

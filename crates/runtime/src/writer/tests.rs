@@ -78,7 +78,7 @@ async fn a_put_carries_what_was_judged_and_returns_what_was_stored() {
         body["metadata"],
         json!({
             "namespace": "ns", "name": "l", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"},
-            "annotations": {"elector.dev/strategy": "a/b"},
+            "annotations": {"elector.dev/protocol": "1", "elector.dev/strategy": "a/b"},
         })
     );
     assert_eq!(

@@ -110,7 +110,7 @@ async fn priority_level(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
     });
 }
 
-/// Whether the caller may create what an overlay has.
+/// The rights of the caller to create what an overlay has.
 async fn installer(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
     let namespace = Some(place.elector_namespace.clone());
     let create = |group, resource, namespace| Right {

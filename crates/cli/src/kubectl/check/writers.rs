@@ -1,4 +1,4 @@
-//! Who may write a Lease, by the roles and bindings of RBAC.
+//! The accounts that may write a Lease, by the roles and bindings of RBAC.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ struct NamespaceRbac {
     cluster_bindings: Vec<RbacBinding>,
 }
 
-/// What an account may do to a Lease, and by which bindings.
+/// The verbs that an account has on a Lease, and the bindings that give them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct LeaseWriter {
     verbs: BTreeSet<&'static str>,
