@@ -49,7 +49,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "a strategy of its own, in the highest version",
         by: "outsider",
-        policies: &["elector-candidate-lease"],
+        policies: &["elector-candidate-lease", "elector-candidate-strategy"],
         kind: AttackedKind::Candidate,
         before: || None,
         write: |_| {
