@@ -454,7 +454,7 @@ mod tests {
             (Config::new("web", "1.2"), malformed),
             (
                 config().emulation_version("2.0.0"),
-                "emulation_version is refused: spec.",
+                "version is refused: spec.binaryVersion: Invalid value: \"1.2.3\"",
             ),
             (config().strategy("elector.dev/oldest"), unknown),
             (
