@@ -176,7 +176,7 @@ fn mutants(tree: &Path, package: &str) -> Command {
             "--package",
             package,
         ])
-        // What is compiled anew for each mutant is seldom worth to be optimised.
+        // Code that each mutant compiles anew is seldom worth to be optimised.
         .args([
             "--cargo-arg=--config=profile.dev.package.elector-protocol.opt-level=1",
             "--cargo-arg=--config=profile.dev.package.elector-protocol.codegen-units=16",

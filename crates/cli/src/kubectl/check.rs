@@ -90,7 +90,7 @@ pub(crate) struct ElectorArgs {
     elector_user: Option<String>,
 }
 
-/// How often it is checked again.
+/// The period of the checks while one waits.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Runs the sub-command.

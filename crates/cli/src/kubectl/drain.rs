@@ -55,7 +55,7 @@ pub(super) struct DrainArgs {
     client: ClientArgs,
 }
 
-/// How often it is asked who leads.
+/// The period of the questions who leads.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs the sub-command.

@@ -17,7 +17,7 @@ use crate::kubectl::pages::list_all;
 use crate::kubectl::status::row;
 use crate::kubectl::words;
 
-/// What a bundle is about.
+/// The subject of a bundle.
 #[derive(Args, Clone, Debug)]
 pub(super) struct BundleScope {
     /// Only leases, candidates and Events of this namespace [default: all]
