@@ -55,11 +55,11 @@ impl TimedCommand {
     }
 }
 
-/// Runs the commands up to that one in a fresh clone of what is committed, and tells how long each took; with `record`
-/// into the document too.
+/// Runs the commands up to that one in a fresh clone of what is committed, and says how long each took; with `record`
+/// into the document too. A command that fails at its end, as tests do, has taken its time, and its row says that it failed.
 ///
 /// # Errors
-/// When one fails.
+/// When one cannot be run.
 pub(crate) fn run(last: TimedCommand, record: bool) -> Result<()> {
     let folder = tempfile::tempdir().context("failed to make a folder")?;
     let (clone, cache) = (folder.path().join("elector"), folder.path().join("cargo"));
@@ -94,8 +94,15 @@ fn time(command: TimedCommand, clone: &Path, cache: &Path) -> Result<String> {
         .current_dir(clone)
         .env("CARGO_HOME", cache)
         .env_remove("CARGO_TARGET_DIR");
-    let time = CommandTime::of(&mut run)?;
-    Ok(format!("{} {time} |\n", command.row()))
+    let (time, end) = CommandTime::with_end(&mut run)?;
+    let failed = match end {
+        Ok(()) => "",
+        Err(error) => {
+            println!("{error:#}");
+            ", failed"
+        }
+    };
+    Ok(format!("{} {time}{failed} |\n", command.row()))
 }
 
 // === impl CommandTime ===
@@ -106,12 +113,19 @@ impl CommandTime {
     /// # Errors
     /// When it fails.
     pub(crate) fn of(command: &mut Command) -> Result<Self> {
+        let (time, end) = Self::with_end(command)?;
+        end.map(|()| time)
+    }
+
+    /// Runs a command that may fail, and measures it all the same.
+    fn with_end(command: &mut Command) -> Result<(Self, Result<()>)> {
         let (began, computed) = (Instant::now(), processor_time()?);
-        show_and_run(command)?;
-        Ok(Self {
+        let end = show_and_run(command);
+        let time = Self {
             took: began.elapsed(),
             computed: processor_time()?.saturating_sub(computed),
-        })
+        };
+        Ok((time, end))
     }
 }
 

@@ -99,9 +99,10 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Candidate,
         before: || Some(candidate(HOLDER)),
         write: |before| {
+            // One that any candidate may wish for: so the author alone is refused.
             ObjectWrite::put(before, |object| {
                 object["spec"]["binaryVersion"] = json!("999.0.0");
-                object["spec"]["strategy"] = json!(STRATEGY);
+                object["spec"]["strategy"] = json!("elector.dev/newest-version");
             })
         },
         effect: Some(AttackEffect::Frozen),
