@@ -27,6 +27,8 @@ pub(crate) fn checkout(folder: &Path, revision: &str) -> Result<(PathBuf, String
         &tree,
         &["checkout", "--quiet", "--force", "--detach", &head],
     )?;
+    // Seeds of failures that broke a mutant, among others. What is compiled stays, since it is ignored.
+    git(&tree, &["clean", "--quiet", "--force", "-d"])?;
     Ok((tree, head.chars().take(12).collect()))
 }
 
