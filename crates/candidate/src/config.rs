@@ -8,6 +8,7 @@ use std::time::Duration;
 pub use self::error::ConfigError;
 pub(crate) use self::error::Setting;
 use crate::health::HealthTiming;
+use crate::membership::Membership;
 use crate::owner::Owner;
 use crate::strategy;
 use crate::timing::Timing;
@@ -52,6 +53,8 @@ pub struct Config {
     pub(crate) max_lease_duration: Duration,
     pub(crate) absent_lease_grace: Option<Duration>,
     pub(crate) health: HealthTiming,
+    /// Its place in a group, where it is one of the candidates of a member.
+    pub(crate) membership: Option<Membership>,
     /// True where errors name flags.
     pub(crate) by_flags: bool,
 }
@@ -142,6 +145,7 @@ impl Config {
             max_lease_duration: Duration::from_secs(15),
             absent_lease_grace: None,
             health: HealthTiming::default(),
+            membership: None,
             by_flags: false,
         }
     }

@@ -197,9 +197,13 @@ impl ResolvedConfig {
             .spec
             .emulation_version
             .clone_from(&self.emulation_version);
-        candidate
+        let candidate = candidate
             .with_strategy(self.strategy.as_str())
-            .marked(self.timing.lease_duration)
+            .marked(self.timing.lease_duration);
+        match &self.given.membership {
+            Some(membership) => membership.mark(candidate),
+            None => candidate,
+        }
     }
 }
 

@@ -143,6 +143,11 @@ impl HolderShell {
         self.machine.handle_stand_down(stands_down);
     }
 
+    /// The process acquires other leases before this one, and leaves this one alone for that much longer.
+    pub const fn handle_delay(&mut self, delay: Duration) {
+        self.machine.handle_delay(delay);
+    }
+
     /// Nothing of the work runs any more.
     pub fn handle_work_stopped(&mut self, now: Moment) {
         self.machine.handle_work_stopped(now);
