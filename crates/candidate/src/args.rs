@@ -42,8 +42,8 @@ pub struct CandidateArgs {
     namespace: Option<String>,
 
     /// Name of the lease
-    #[arg(long, value_name = "NAME", env = "ELECTOR_LEASE_NAME")]
-    lease: String,
+    #[arg(long, value_name = "NAME", required = true, env = "ELECTOR_LEASE_NAME")]
+    lease: Option<String>,
 
     /// Identity: the name of the LeaseCandidate and the holder of the lease, to be used by no other process
     /// [default: the environment variable POD_NAME, else the host name, and a random part]
@@ -140,10 +140,21 @@ impl CandidateArgs {
     /// When a flag has no effect in this mode, or a value breaks a rule that can be checked without a cluster; the text
     /// names the flag and the rule.
     pub fn config(&self, version: impl fmt::Display) -> Result<Config, ConfigError> {
-        let config = self.unchecked(&version);
-        let config = config.map_err(|error| error.named_by_flag(true))?;
+        let lease = self.lease.as_deref().unwrap_or_default();
+        let config = self.config_of(lease, version)?;
         config.validate()?;
         Ok(config)
+    }
+
+    /// The same for another lease than the one that was typed, not checked: for `elector candidate --group`, where none is.
+    #[doc(hidden)]
+    pub fn config_of(
+        &self,
+        lease: &str,
+        version: impl fmt::Display,
+    ) -> Result<Config, ConfigError> {
+        let config = self.unchecked(lease, &version);
+        config.map_err(|error| error.named_by_flag(true))
     }
 
     /// The time that the work has to stop, as it was typed.
@@ -151,7 +162,7 @@ impl CandidateArgs {
         self.grace_period
     }
 
-    fn unchecked(&self, version: &dyn fmt::Display) -> Result<Config, ConfigError> {
+    fn unchecked(&self, lease: &str, version: &dyn fmt::Display) -> Result<Config, ConfigError> {
         self.mode.check(&[
             (Setting::VERSION, self.binary_version.is_some()),
             (Setting::EMULATION_VERSION, self.emulation_version.is_some()),
@@ -171,7 +182,7 @@ impl CandidateArgs {
             emulation_version: self.emulation_version.as_ref().map(Version::to_string),
             candidate_owner: self.owner(env::var("POD_NAME").ok())?,
             by_flags: true,
-            ..Config::plain(self.lease.as_str())
+            ..Config::plain(lease)
         };
         let config = match &self.strategy {
             Some(strategy) => config.strategy(strategy.to_string()),

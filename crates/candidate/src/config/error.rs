@@ -83,6 +83,8 @@ impl Setting {
         Self::new("emulation_version", "--emulation-version");
     pub(crate) const STRATEGY: Self = Self::new("strategy", "--strategy");
     pub(crate) const CANDIDATE_OWNER: Self = Self::new("candidate_owner", "--pod-uid");
+    /// The lease of a configuration where it is the name of a group.
+    pub(crate) const GROUP: Self = Self::new("lease", "--group");
     pub(crate) const PARTS: Self = Self::new("parts", "--part");
     pub(crate) const ONE_TERM: Self = Self::new("one_term", "--after-term return");
     pub(crate) const GRACE: Self = Self::new("grace", "--grace-period");

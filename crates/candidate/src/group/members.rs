@@ -45,7 +45,7 @@ impl GroupMember {
     ) -> Result<Self, ConfigError> {
         if let Some(error) = names::dns_label(&given.lease).first() {
             let rule = format!("is refused: it is the name of a group: {error}");
-            return Err(ConfigError::new(Setting::LEASE, rule));
+            return Err(ConfigError::new(Setting::GROUP, rule));
         }
         parts.validate()?;
         if given.one_term {
