@@ -87,6 +87,8 @@ impl Setting {
     pub(crate) const GROUP: Self = Self::new("lease", "--group");
     pub(crate) const PARTS: Self = Self::new("parts", "--part");
     pub(crate) const ONE_TERM: Self = Self::new("one_term", "--after-term return");
+    pub(crate) const LEASE_LABEL: Self = Self::new("lease_label", "--lease-label");
+    pub(crate) const LEASE_OWNER: Self = Self::new("lease_owner", "--lease-owner");
     pub(crate) const GRACE: Self = Self::new("grace", "--grace-period");
     pub(crate) const FALLBACK: Self = Self::new("fallback", "--fallback-after");
     pub(crate) const MAX_LEASE_DURATION: Self =
