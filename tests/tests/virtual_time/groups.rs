@@ -170,9 +170,16 @@ async fn a_process_costs_the_renewals_of_its_parts_and_two_watches() {
     assert_eq!(labelled, lists("leasecandidates"), "{labelled}");
     assert!(labelled >= 2 && lists("leases") >= 2);
     let before = group.leaders();
-    // A stranger takes the labels of the group away.
+    // A stranger takes the labels of the group away, which the next renewals bring back.
+    let label = |part: &str| {
+        let lease = group
+            .cluster
+            .get(LEASES, NAMESPACE, &format!("{GROUP}-{part}"));
+        lease.unwrap()["metadata"]["labels"][GROUP_LABEL].clone()
+    };
     for part in PARTS {
         let lease = format!("{GROUP}-{part}");
+        assert_eq!(label(part), GROUP);
         group.cluster.edit(LEASES, NAMESPACE, &lease, |fields| {
             fields["metadata"]["labels"] = serde_json::json!({});
         });
@@ -189,6 +196,7 @@ async fn a_process_costs_the_renewals_of_its_parts_and_two_watches() {
     assert!(rest <= 2, "the search for a better API at most: {rest}");
     assert_eq!(group.leaders(), before);
     for part in PARTS {
+        assert_eq!(label(part), GROUP);
         let candidate = format!("{name}.{GROUP}-{part}");
         let candidate = group
             .cluster
