@@ -131,6 +131,7 @@
 //! [R18]: crate::rules#r18
 //! [R23]: crate::rules#r23
 
+mod assign;
 mod backoff;
 pub mod elector;
 pub mod holder;
@@ -155,6 +156,7 @@ mod version;
 #[doc = include_str!("../rules.md")]
 pub mod rules {}
 
+pub use assign::{AssignablePart, PartMobility, assign};
 pub use backoff::{MOST_WRITES_UNDER_WAY, RetryBackoff};
 pub use invalid_text::InvalidText;
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};

@@ -7,6 +7,7 @@
 )]
 
 mod arbitrary;
+mod assigned;
 mod gaps;
 mod operators;
 mod preemptions;
