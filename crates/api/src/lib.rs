@@ -50,6 +50,7 @@ mod crd;
 mod duration;
 mod event;
 mod field;
+mod group;
 mod lease;
 mod object;
 mod operator_word;
@@ -68,6 +69,7 @@ pub use event::{
     REPORTING_CONTROLLER, ToldEvent, hold_back_note,
 };
 pub use field::{FieldError, Malformed, Problem};
+pub use group::{GROUP_LABEL, MEMBER_ANNOTATION};
 pub use lease::{Lease, LeaseSpec};
 pub use operator_word::{PreferError, format_freeze, format_prefer, parse_freeze, parse_prefer};
 pub use packed_lease::PackedLease;

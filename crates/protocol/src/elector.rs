@@ -19,6 +19,7 @@ mod decision;
 mod explain;
 mod free_lease;
 mod grant;
+mod group_part;
 mod hold_back;
 mod ignored_override;
 mod maintenance;
