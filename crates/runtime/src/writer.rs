@@ -137,9 +137,14 @@ impl Writer {
         key: &LeaseKey,
         strategy: Option<&StrategyName>,
     ) -> WriteOutcome<Lease> {
-        let lease = Lease::born(key, strategy, self.carrier());
-        let outcome = self.post(Written::Lease, &(), &lease).await;
-        self.learn(&lease, &outcome);
+        self.post_born_lease(&Lease::born(key, strategy, self.carrier()))
+            .await
+    }
+
+    /// The same, of a Lease that was born with labels.
+    pub async fn post_born_lease(&self, lease: &Lease) -> WriteOutcome<Lease> {
+        let outcome = self.post(Written::Lease, &(), lease).await;
+        self.learn(lease, &outcome);
         outcome
     }
 
