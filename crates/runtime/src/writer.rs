@@ -151,8 +151,13 @@ impl Writer {
     ) -> WriteOutcome<Lease> {
         let mut lease = Lease::born(key, strategy, self.carrier());
         self.metadata.put_on(&mut lease);
-        let outcome = self.post(Written::Lease, &(), &lease).await;
-        self.learn(&lease, &outcome);
+        self.post_born_lease(&lease).await
+    }
+
+    /// The same, of a Lease that was born with labels.
+    pub async fn post_born_lease(&self, lease: &Lease) -> WriteOutcome<Lease> {
+        let outcome = self.post(Written::Lease, &(), lease).await;
+        self.learn(lease, &outcome);
         outcome
     }
 
