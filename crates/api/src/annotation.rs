@@ -1,4 +1,5 @@
-//! The names of the annotations that Elector reads and writes. There are no others.
+//! The names of the annotations that Elector reads and writes. There are no others but
+//! [`MEMBER_ANNOTATION`](crate::MEMBER_ANNOTATION).
 
 /// On a LeaseCandidate: the version of Elector's protocol that it speaks. [`PROTOCOL_VERSION`] marks it as ours.
 ///

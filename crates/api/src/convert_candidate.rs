@@ -1,5 +1,6 @@
 //! From a LeaseCandidate on the wire to the protocol's candidate.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::{
@@ -85,6 +86,7 @@ impl LeaseCandidate {
         note.into_iter()
             .chain(self.read_stand_down().err())
             .chain(self.priority().err())
+            .chain(self.membership().err())
             .collect()
     }
 
@@ -122,6 +124,7 @@ impl LeaseCandidate {
         }
         offer.priority = self.priority().unwrap_or_default();
         offer.stand_down = self.stand_down();
+        offer.membership = self.membership().ok().flatten().map(Arc::new);
         Ok(offer)
     }
 

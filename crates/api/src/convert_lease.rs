@@ -75,6 +75,7 @@ impl Lease {
     pub fn notes(&self) -> Vec<FieldError> {
         let mut notes = Annotations::read(self).1;
         notes.extend(self.read_operator_word().1);
+        notes.extend(self.group().err());
         notes
     }
 

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,10 +14,12 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use crate::boxed_work::{BoxedWork, WorkOrders};
 use crate::error::Error;
 use crate::finish::{Finish, RunEnd};
 use crate::health_monitor::one_line;
-use crate::resolved_config::ResolvedConfig;
+use crate::leadership::Leadership;
+use crate::renewal_thread::RenewalThread;
 
 /// The future that tells a part to stop, once the lease is given up.
 pub(crate) type PartStop = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
@@ -28,6 +30,15 @@ pub(crate) struct RunPart {
     /// Gives what the part returned, as text. A candidate may be shared between threads, which no future has to allow.
     future: Mutex<BoxFuture<'static, String>>,
     stop: oneshot::Sender<Infallible>,
+}
+
+/// A run loop that has begun, on the caller's executor or on a thread of its own.
+pub(crate) struct StartedLoop {
+    pub(crate) ended: BoxFuture<'static, Result<RunEnd, Error>>,
+    /// Where it leaves its orders for work.
+    pub(crate) orders: WorkOrders,
+    /// A shutdown, where this is dropped. It outlives the run loop otherwise.
+    pub(crate) shutdown: oneshot::Sender<Infallible>,
 }
 
 /// The parts of a run, as tasks of the caller's executor. They are aborted where this is dropped.
@@ -78,13 +89,40 @@ impl RunPart {
     }
 }
 
+// === impl StartedLoop ===
+
+impl StartedLoop {
+    /// Starts a run loop, which takes the end of the channel for a shutdown, on that thread if there is one.
+    pub(crate) fn start<F>(
+        thread: Option<Arc<RenewalThread>>,
+        orders: WorkOrders,
+        run_loop: impl FnOnce(oneshot::Receiver<Infallible>) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<RunEnd, Error>> + Send + 'static,
+    {
+        let (shutdown, told) = oneshot::channel();
+        let run_loop = run_loop(told);
+        let ended = match thread {
+            Some(thread) => async move { thread.run(run_loop).await }.boxed(),
+            None => run_loop.boxed(),
+        };
+        Self {
+            ended,
+            orders,
+            shutdown,
+        }
+    }
+}
+
 // === impl RunningParts ===
 
 impl RunningParts {
     /// Starts them on the executor of the caller.
     pub(crate) fn start(
         parts: Vec<RunPart>,
-        config: &ResolvedConfig,
+        lease: LeaseKey,
+        grace: Duration,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let mut tasks = JoinSet::new();
@@ -97,17 +135,44 @@ impl RunningParts {
             }
         });
         Self {
-            lease: config.lease.clone(),
+            lease,
             clock,
-            grace: config.given.grace,
+            grace,
             running: running.collect(),
             tasks,
             end: None,
         }
     }
 
+    /// Runs a run loop beside them and beside the caller, whose function makes the work of each term, until it has ended.
+    /// Its end and `shutdown` are one to it, and so is that of a part.
+    pub(crate) async fn run_beside(
+        mut self,
+        run_loop: StartedLoop,
+        mut make: impl FnMut(Leadership) -> BoxedWork,
+        shutdown: impl Future,
+    ) -> Result<RunEnd, Error> {
+        let StartedLoop {
+            mut ended,
+            orders,
+            shutdown: tell,
+        } = run_loop;
+        let mut tell = Some(tell);
+        let mut shutdown = pin!(shutdown);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                order = orders.next() => order.fill(&mut make),
+                ended = &mut ended => break ended,
+                _ = &mut shutdown, if tell.is_some() => tell = None,
+                () = self.ended(), if tell.is_some() => tell = None,
+            }
+        };
+        self.report(ended).await
+    }
+
     /// Waits for the first part that ends. May be dropped and called again.
-    pub(crate) async fn ended(&mut self) {
+    async fn ended(&mut self) {
         let Some(ended) = self.tasks.join_next_with_id().await else {
             return std::future::pending().await;
         };
@@ -119,7 +184,7 @@ impl RunningParts {
 
     /// The report of a run that ended so, once its parts have stopped: an error of the work comes before the end of a
     /// part, and that before how the term ended. Work that returned by itself had ended the run already.
-    pub(crate) async fn report(mut self, ended: Result<RunEnd, Error>) -> Result<RunEnd, Error> {
+    async fn report(mut self, ended: Result<RunEnd, Error>) -> Result<RunEnd, Error> {
         self.stop().await;
         let end = ended?;
         match (self.end, &end.reason) {

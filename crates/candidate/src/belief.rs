@@ -18,6 +18,8 @@ pub(crate) struct BeliefCell(Arc<SharedBelief>);
 
 struct SharedBelief {
     lease: LeaseKey,
+    /// The part of the group that the lease is, where there is one.
+    part: Option<Arc<str>>,
     identity: Identity,
     clock: Arc<dyn Clock>,
     /// The time that the work has to stop while the lease is held.
@@ -56,6 +58,7 @@ impl BeliefCell {
     pub(crate) fn new(config: &ResolvedConfig, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(SharedBelief {
             lease: config.lease.clone(),
+            part: config.given.membership.as_ref().map(|it| it.part.clone()),
             identity: config.identity.clone(),
             clock,
             grace: config.given.grace,
@@ -65,6 +68,10 @@ impl BeliefCell {
 
     pub(crate) fn lease(&self) -> &LeaseKey {
         &self.0.lease
+    }
+
+    pub(crate) fn part(&self) -> Option<&str> {
+        self.0.part.as_deref()
     }
 
     pub(crate) fn identity(&self) -> &Identity {

@@ -7,8 +7,9 @@
 //! ```
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -26,14 +27,14 @@ pub(crate) type BoxedWork = BoxFuture<'static, Result<(), String>>;
 /// The function that a session calls when a term begins.
 pub(crate) type MakeWork<'a> = dyn FnMut(Leadership) -> BoxedWork + Send + 'a;
 
-/// The place where a run leaves the guard of a term that begins, and the caller's executor takes it to make the work.
+/// The place where a run leaves the guards of terms that begin, and the caller's executor takes them to make the work.
 #[derive(Clone, Default)]
 pub(crate) struct WorkOrders(Arc<OrderSlot>);
 
 #[derive(Default)]
 struct OrderSlot {
-    /// At most one: the work of a term begins when that of the term before is gone.
-    order: Mutex<Option<WorkOrder>>,
+    /// At most one for each lease: the work of a term begins when that of the term before is gone.
+    orders: Mutex<VecDeque<WorkOrder>>,
     placed: Notify,
 }
 
@@ -56,7 +57,7 @@ impl WorkOrders {
     pub(crate) fn place(&self, leadership: Leadership) -> BoxedWork {
         let (give, given) = oneshot::channel();
         let order = WorkOrder { leadership, give };
-        *self.0.order.lock().unwrap_or_else(PoisonError::into_inner) = Some(order);
+        self.0.lock().push_back(order);
         self.0.placed.notify_one();
         async move {
             match given.await {
@@ -80,8 +81,18 @@ impl WorkOrders {
     }
 
     fn take(&self) -> Option<WorkOrder> {
-        let mut order = self.0.order.lock().unwrap_or_else(PoisonError::into_inner);
-        order.take()
+        let mut orders = self.0.lock();
+        // Work that was dropped before it was made is not wanted any more.
+        orders.retain(|order| !order.give.is_closed());
+        orders.pop_front()
+    }
+}
+
+// === impl OrderSlot ===
+
+impl OrderSlot {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<WorkOrder>> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

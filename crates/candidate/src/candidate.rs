@@ -1,37 +1,36 @@
 //! A candidate, ready to run.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::Arc;
 
 use elector_protocol::LeaseKey;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use tower::BoxError;
 
-use crate::alongside::{RunPart, RunningParts};
+use crate::alongside::{RunPart, RunningParts, StartedLoop};
 use crate::boxed_work::{WorkOrders, WorkResult};
 use crate::candidate_context::CandidateContext;
 use crate::cluster::Cluster;
 use crate::config::{Config, ConfigError, Mode};
 use crate::error::Error;
-use crate::event::{CandidateObserver, Event};
-use crate::finish::RunEnd;
+use crate::event::{CandidateObserver, Event, observed_also};
 use crate::handle::CandidateHandle;
-use crate::health_monitor::HealthProbe;
+use crate::health_monitor::{HealthMonitor, HealthProbe, health_probe};
 use crate::leadership::Leadership;
 #[cfg(feature = "metrics")]
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
+use crate::process_health::ProcessHealth;
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::run_loop::RunLoop;
+use crate::session::sources::SessionSources;
 use crate::status::StatusPublisher;
 #[cfg(feature = "test-util")]
-use crate::test_surroundings::{CandidateWitness, TestSurroundings, surroundings};
+use crate::test_surroundings::{
+    CandidateWitness, TestSurroundings, begin_witness, surroundings, witnessed,
+};
 
 /// A process that wants to lead, ready to run.
 pub struct Candidate {
@@ -122,11 +121,7 @@ impl Candidate {
     /// an observer.
     #[must_use]
     pub fn observed_by(mut self, observer: impl FnMut(&LeaseKey, &Event) + Send + 'static) -> Self {
-        let (before, observer) = (self.observer, Mutex::new(observer));
-        self.observer = Arc::new(move |lease, event| {
-            before(lease, event);
-            observer.lock().unwrap_or_else(PoisonError::into_inner)(lease, event);
-        });
+        self.observer = observed_also(self.observer, observer);
         self
     }
 
@@ -170,18 +165,12 @@ impl Candidate {
     /// # }
     /// ```
     #[must_use]
-    pub fn with_health<F, E>(mut self, mut probe: impl FnMut() -> F + Send + 'static) -> Self
+    pub fn with_health<F, E>(mut self, probe: impl FnMut() -> F + Send + 'static) -> Self
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + 'static,
     {
-        self.health = Some(Arc::new(Mutex::new(move || {
-            let asked = probe();
-            // With its sources, where the error knows how to.
-            asked
-                .map(|answer| answer.map_err(|error| format!("{error:#}")))
-                .boxed()
-        })));
+        self.health = Some(health_probe(probe));
         self
     }
 
@@ -270,46 +259,35 @@ impl Candidate {
         E: Into<BoxError> + Send + 'static,
     {
         #[cfg(feature = "test-util")]
-        let mut work = {
-            let witness = self.witness.clone();
-            move |leadership: Leadership| {
-                let mut witness = witness.as_ref().map(|it| it.begin_work(&leadership));
-                let work = work(leadership);
-                async move {
-                    let result = work.await;
-                    witness.iter_mut().for_each(|it| it.note_return());
-                    result
-                }
-            }
+        let witness = self.witness.clone();
+        let result = WorkResult::default();
+        let make = |leadership: Leadership| {
+            #[cfg(feature = "test-util")]
+            let witness = begin_witness(witness.as_ref(), &leadership);
+            let work = result.boxed(work(leadership));
+            #[cfg(feature = "test-util")]
+            let work = witnessed(witness, work);
+            work
         };
-        let (orders, result) = (WorkOrders::default(), WorkResult::default());
-        // Outlives the run loop, which takes its end for a shutdown.
-        let (tell, told) = oneshot::channel::<Infallible>();
-        let mut tell = Some(tell);
-        let (mut run_loop, mut parts) = self.start(orders.clone(), told);
-        let mut shutdown = pin!(shutdown);
-        let ended = loop {
-            tokio::select! {
-                biased;
-                order = orders.next() => order.fill(|leadership| result.boxed(work(leadership))),
-                ended = &mut run_loop => break ended,
-                _ = &mut shutdown, if tell.is_some() => tell = None,
-                () = parts.ended(), if tell.is_some() => tell = None,
-            }
-        };
-        result.of(parts.report(ended).await?)
+        let (run_loop, parts) = self.start();
+        let ended = parts.run_beside(run_loop, make, shutdown).await?;
+        result.of(ended)
     }
 
     /// Starts a run, whose work is made where it leaves its orders, and the parts beside it.
-    fn start(
-        self,
-        orders: WorkOrders,
-        told: oneshot::Receiver<Infallible>,
-    ) -> (BoxFuture<'static, Result<RunEnd, Error>>, RunningParts) {
+    fn start(self) -> (StartedLoop, RunningParts) {
         self.log_start();
         let (observer, monitor) = self.reporters();
         let (clock, thread) = (self.cluster.clock(), self.cluster.thread());
-        let parts = RunningParts::start(self.parts, &self.config, Arc::clone(&clock));
+        let (lease, grace) = (self.config.lease.clone(), self.config.given.grace);
+        let parts = RunningParts::start(self.parts, lease, grace, Arc::clone(&clock));
+        let health = HealthMonitor::new(
+            self.health,
+            self.config.given.health,
+            Arc::clone(&clock),
+            Handle::current(),
+        );
+        let orders = WorkOrders::default();
         let run = CandidateContext {
             config: self.config,
             seed: self.cluster.seed(),
@@ -318,19 +296,16 @@ impl Candidate {
             observer,
             monitor,
             status: self.status,
+            sources: SessionSources::Own,
             work_runtime: Handle::current(),
         };
         let run_loop = RunLoop {
             run,
-            health: self.health,
-            orders,
+            health: ProcessHealth::Own(health),
+            orders: orders.clone(),
         };
-        let run_loop = run_loop.run(told);
-        let run_loop = match thread {
-            Some(thread) => async move { thread.run(run_loop).await }.boxed(),
-            None => run_loop.boxed(),
-        };
-        (run_loop, parts)
+        let started = StartedLoop::start(thread, orders, |told| run_loop.run(told));
+        (started, parts)
     }
 
     fn log_start(&self) {

@@ -11,6 +11,7 @@ use crate::event::{CandidateObserver, Event, TermOrigin};
 use crate::leadership::Leadership;
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
+use crate::session::sources::SessionSources;
 use crate::status::StatusPublisher;
 use crate::term_tasks::TermTasks;
 use crate::work::TermWork;
@@ -25,6 +26,7 @@ pub(crate) struct CandidateContext {
     pub(crate) observer: CandidateObserver,
     pub(crate) monitor: Option<Arc<dyn RequestMonitor>>,
     pub(crate) status: StatusPublisher,
+    pub(crate) sources: SessionSources,
     /// Where the work runs: on the executor of the caller, which may be another one than that of the run.
     pub(crate) work_runtime: Handle,
 }

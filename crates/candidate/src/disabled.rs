@@ -9,8 +9,8 @@ use crate::boxed_work::MakeWork;
 use crate::candidate_context::CandidateContext;
 use crate::event::{Event, TermOrigin};
 use crate::finish::{Finish, RunEnd, ShutdownSignal};
-use crate::health_monitor::HealthMonitor;
 use crate::outcome::TermEnd;
+use crate::process_health::ProcessHealth;
 
 /// The belief of a process without an election. The terms of elections are higher, and so are their tokens; no clock
 /// gets to its deadline, which is a century away.
@@ -24,7 +24,7 @@ const BELIEF: Belief = Belief {
 pub(crate) async fn run_disabled(
     run: &CandidateContext,
     work: &mut MakeWork<'_>,
-    health: &mut HealthMonitor,
+    health: &mut ProcessHealth,
     shutdown: &mut ShutdownSignal,
 ) -> RunEnd {
     let (lease, began) = (&run.config.lease, BELIEF.term);

@@ -1,6 +1,6 @@
 //! Reports of a candidate to its observer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use elector_protocol::LeaseKey;
@@ -82,6 +82,18 @@ pub enum TermOrigin {
 
 /// The function that is told what happens to the candidate of that lease.
 pub(crate) type CandidateObserver = Arc<dyn Fn(&LeaseKey, &Event) + Send + Sync>;
+
+/// An observer that tells the one before first.
+pub(crate) fn observed_also(
+    before: CandidateObserver,
+    observer: impl FnMut(&LeaseKey, &Event) + Send + 'static,
+) -> CandidateObserver {
+    let observer = Mutex::new(observer);
+    Arc::new(move |lease, event| {
+        before(lease, event);
+        observer.lock().unwrap_or_else(PoisonError::into_inner)(lease, event);
+    })
+}
 
 // === impl Event ===
 

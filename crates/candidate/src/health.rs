@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use elector_protocol::LeaseKey;
+
 /// This process fails a probe: its work still runs although it may act no more
 /// ([`CandidateHandle::check_live`](crate::CandidateHandle::check_live)), or it is not well
 /// ([`CandidateHandle::check_ready`](crate::CandidateHandle::check_ready)). The text says which, in one line.
@@ -40,6 +42,11 @@ impl Unhealthy {
         Self(format!(
             "the lease was lost, and the work should have stopped {since:?} ago"
         ))
+    }
+
+    /// The same of a part of a group.
+    pub(crate) fn of(self, lease: &LeaseKey) -> Self {
+        Self(format!("{lease}: {}", self.0))
     }
 
     /// The probe of the program says so.

@@ -1,9 +1,11 @@
 //! Asks the program whether it is well, again and again: in a term, before it, and while it is no candidate.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use elector_protocol::{Instant, Term};
 use elector_runtime::{Clock, panic_text, printable};
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinSet};
@@ -13,6 +15,21 @@ use crate::health::HealthTiming;
 /// The function that a program gives: whether it is well, or why not.
 pub(crate) type HealthProbe =
     Arc<Mutex<dyn FnMut() -> BoxFuture<'static, Result<(), String>> + Send>>;
+
+/// The probe of a program without its types.
+pub(crate) fn health_probe<F, E>(mut probe: impl FnMut() -> F + Send + 'static) -> HealthProbe
+where
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: fmt::Display + 'static,
+{
+    Arc::new(Mutex::new(move || {
+        let asked = probe();
+        // With its sources, where the error knows how to.
+        asked
+            .map(|answer| answer.map_err(|error| format!("{error:#}")))
+            .boxed()
+    }))
+}
 
 /// The health of the program. Dropping it drops the question that is under way.
 pub(crate) struct HealthMonitor {
@@ -177,7 +194,6 @@ mod tests {
 
     use elector_protocol::Timestamp;
     use elector_runtime::TokioClock;
-    use futures::FutureExt as _;
 
     use super::*;
 

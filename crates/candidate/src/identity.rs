@@ -6,7 +6,7 @@ use elector_protocol::Identity;
 use rand::RngExt as _;
 
 /// The longest name of an object, in bytes.
-const LONGEST_NAME: usize = 253;
+pub(crate) const LONGEST_NAME: usize = 253;
 
 /// A dash and sixteen hexadecimal digits.
 const RANDOM_PART: usize = 17;
@@ -18,11 +18,14 @@ const RANDOM_PART: usize = 17;
 /// for it; of one with more than 236 characters the rest is cut off. A host may have a name that no LeaseCandidate can
 /// have: of such a name only letters, digits and dashes are kept, in lower case.
 pub(crate) fn random_identity(pod_or_host: &str) -> Identity {
+    random_identity_within(pod_or_host, LONGEST_NAME)
+}
+
+/// The same with no more than that many characters, of which 17 are the random part.
+pub(crate) fn random_identity_within(pod_or_host: &str, longest: usize) -> Identity {
     let random: u64 = rand::rng().random();
-    let cut: String = pod_or_host
-        .chars()
-        .take(LONGEST_NAME - RANDOM_PART)
-        .collect();
+    let kept = longest.saturating_sub(RANDOM_PART);
+    let cut: String = pod_or_host.chars().take(kept).collect();
     if is_subdomain(&cut) {
         return Identity::new(format!("{cut}-{random:016x}")).expect("a dash is not empty");
     }

@@ -56,6 +56,12 @@ impl Leadership {
         self.belief().lease()
     }
 
+    /// The part of the group that is led: its name, or `03-of-16` where it is a range. `None` for a lease of its own
+    /// ([`Candidate`](crate::Candidate)).
+    pub fn part(&self) -> Option<&str> {
+        self.belief().part()
+    }
+
     /// The identity of the leader, this process.
     pub fn identity(&self) -> &Identity {
         self.belief().identity()

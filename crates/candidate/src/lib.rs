@@ -29,6 +29,9 @@
 //! ends or panics, the lease is given up, and the run ends with an error that names it. A [`LeaderGate`] has controllers
 //! of any version of kube warm on standbys, and lets them reconcile while this process leads.
 //!
+//! Work that outgrows one leader is divided into [`Parts`], each with a lease of its own, of which a process leads as many
+//! as it comes to ([`GroupCandidate`]): a leader for each reconciler, say.
+//!
 //! Work that does not stop when it should fails the liveness check of the handle ([`CandidateHandle::check_live`]).
 //! Readiness is not leadership: a standby is ready, and [`CandidateHandle::check_ready`] says whether it could lead.
 //!
@@ -114,6 +117,7 @@ mod disabled;
 mod error;
 mod event;
 mod finish;
+mod group;
 mod handle;
 mod health;
 mod health_monitor;
@@ -123,10 +127,12 @@ pub mod kube5;
 mod leader_gate;
 mod leader_only;
 mod leadership;
+mod membership;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod outcome;
 mod owner;
+mod process_health;
 mod renewal_thread;
 mod request_monitor;
 mod resolved_config;
@@ -162,6 +168,7 @@ pub use elector_protocol::{Identity, LeaseKey};
 pub use elector_runtime::ClientArgs;
 pub use error::Error;
 pub use event::{Event, TermOrigin};
+pub use group::{GroupCandidate, GroupHandle, Parts};
 pub use handle::CandidateHandle;
 pub use health::Unhealthy;
 #[doc(hidden)]

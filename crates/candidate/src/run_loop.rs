@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_protocol::{Instant, RetryBackoff};
-use elector_runtime::ApiDiscovery;
 #[cfg(feature = "events")]
 use elector_runtime::EventPublisher;
 use futures::FutureExt as _;
@@ -18,14 +17,14 @@ use tokio::sync::oneshot;
 
 use crate::boxed_work::{MakeWork, WorkOrders};
 use crate::candidate_context::CandidateContext;
-use crate::config::Mode;
+use crate::config::{Config, Mode};
 use crate::disabled::run_disabled;
 use crate::error::Error;
 use crate::event::Event;
 use crate::finish::{Finish, RunEnd, ShutdownSignal};
-use crate::health_monitor::{HealthMonitor, HealthProbe};
 use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
+use crate::process_health::ProcessHealth;
 use crate::session::CandidateSession;
 #[cfg(feature = "events")]
 use crate::term_events::{TermEventQueue, publish_beside};
@@ -33,8 +32,8 @@ use crate::term_events::{TermEventQueue, publish_beside};
 /// A run, from its first session to its last.
 pub(crate) struct RunLoop {
     pub(crate) run: CandidateContext,
-    /// The probe of this process, where the program has one.
-    pub(crate) health: Option<HealthProbe>,
+    /// The health of this process.
+    pub(crate) health: ProcessHealth,
     /// Where the caller makes the work.
     pub(crate) orders: WorkOrders,
 }
@@ -44,9 +43,6 @@ struct RetryPause {
     backoff: RetryBackoff,
     jitter: StdRng,
 }
-
-/// The period of the search for a better API of LeaseCandidates, where one may exist. Candidates may be thousands.
-const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(60);
 
 /// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -86,117 +82,116 @@ impl RunLoop {
     }
 
     /// Runs sessions until one ends otherwise than by work that is to be tried again, or a process that was unwell.
-    async fn run_sessions(
-        mut self,
-        shutdown: oneshot::Receiver<Infallible>,
-    ) -> Result<RunEnd, Error> {
+    async fn run_sessions(self, shutdown: oneshot::Receiver<Infallible>) -> Result<RunEnd, Error> {
+        let Self {
+            run,
+            mut health,
+            orders,
+        } = self;
         let mut shutdown = shutdown.fuse();
-        let mut pause = RetryPause::new(self.run.seed);
-        let mut health = HealthMonitor::new(
-            self.health.take(),
-            self.run.config.given.health,
-            Arc::clone(&self.run.clock),
-            self.run.work_runtime.clone(),
-        );
+        let mut pause = RetryPause::new(run.seed);
         loop {
             tokio::select! {
                 biased;
                 _ = &mut shutdown => return Ok(RunEnd::shut_down()),
-                () = self.recover(&mut health) => {}
+                () = recover(&run, &mut health) => {}
             }
-            let (mut began, mut led) = (self.run.clock.holder(), false);
+            let (mut began, mut led) = (run.clock.holder(), false);
             let mut work = |leadership: Leadership| {
-                (began, led) = (self.run.clock.holder(), true);
-                self.orders.place(leadership)
+                (began, led) = (run.clock.holder(), true);
+                orders.place(leadership)
             };
-            let session = self.run_session(&mut work, &mut health, &mut shutdown);
+            let session = run_session(&run, &mut work, &mut health, &mut shutdown);
             let end = session.await?;
-            if shutdown.is_terminated() || !self.goes_on_after(&end, led) {
+            if shutdown.is_terminated() || !goes_on_after(&run.config.given, &end, led) {
                 return Ok(end);
             }
-            let retry_after = pause.next(began, self.run.clock.holder());
-            if let Some(error) = failure_text(&end.reason) {
-                self.run.emit(&Event::WorkFailed { error, retry_after });
+            let retry_after = pause.next(began, run.clock.holder());
+            if matches!(end.reason, Finish::WorkEnded) {
+                let lease = &run.config.lease;
+                tracing::info!(%lease, ?retry_after, "the work returned: its part was given back");
             }
-            let over = self.run.clock.holder().after(retry_after);
+            if let Some(error) = failure_text(&end.reason) {
+                run.emit(&Event::WorkFailed { error, retry_after });
+            }
+            let over = run.clock.holder().after(retry_after);
             tokio::select! {
                 biased;
                 _ = &mut shutdown => return Ok(RunEnd::shut_down()),
-                () = self.run.clock.sleep_until_holder(over) => {}
+                () = run.clock.sleep_until_holder(over) => {}
             }
         }
     }
+}
 
-    /// Waits until the process is well. Until then it is no candidate.
-    async fn recover(&self, health: &mut HealthMonitor) {
-        while !health.is_well() {
-            match health.recovered().await {
-                Ok(()) if self.run.status.is_unwell() => {
-                    self.run.status.note_health(None);
-                    self.run.emit(&Event::Well);
-                }
-                Ok(()) => {}
-                Err(error) => {
-                    if self.run.status.is_unwell() {
-                        self.run.status.note_health(Some(&error));
-                    } else {
-                        self.run.note_unwell(&error);
-                    }
-                }
+/// Waits until the process is well. Until then it is no candidate.
+async fn recover(run: &CandidateContext, health: &mut ProcessHealth) {
+    while !health.is_well() {
+        match health.recovered().await {
+            Ok(()) if run.status.is_unwell() => {
+                run.status.note_health(None);
+                run.emit(&Event::Well);
             }
-        }
-    }
-
-    /// Runs one session, from the registration to its withdrawal.
-    async fn run_session(
-        &self,
-        work: &mut MakeWork<'_>,
-        health: &mut HealthMonitor,
-        shutdown: &mut ShutdownSignal,
-    ) -> Result<RunEnd, Error> {
-        let run = &self.run;
-        if run.config.given.mode == Mode::Disabled {
-            return Ok(run_disabled(run, work, health, shutdown).await);
-        }
-        let mut api_discovery =
-            ApiDiscovery::new(run.cluster.clone(), API_DISCOVERY_PERIOD, run.seed);
-        // Without an elector the Lease is of no use, so neither is it before LeaseCandidates are served.
-        let served: Option<CandidateApi> = if run.config.given.mode == Mode::Elected {
-            tokio::select! {
-                biased;
-                _ = &mut *shutdown => return Ok(RunEnd::shut_down()),
-                error = health.unwell() => {
+            Ok(()) => {}
+            Err(error) => {
+                if run.status.is_unwell() {
+                    run.status.note_health(Some(&error));
+                } else {
                     run.note_unwell(&error);
-                    return Ok(RunEnd::new(Some(Finish::Unwell(error)), None));
                 }
-                api = api_discovery.next() => Some(api),
             }
-        } else {
-            None
-        };
-        if let Some(api) = served {
-            run.config.validate_in(api)?;
         }
-        let session = CandidateSession::new(run, api_discovery, served);
-        let ended = session.run(work, health, shutdown).await;
-        run.status.forget();
-        ended
     }
+}
 
-    /// True if another session follows one that ended so. `led` is true if it had a term.
-    fn goes_on_after(&self, end: &RunEnd, led: bool) -> bool {
-        let given = &self.run.config.given;
-        let still_runs = end.term == Some(TermEnd::WorkStillRuns);
-        match (&end.reason, &end.term) {
-            _ if still_runs => false,
-            (
-                Finish::WorkFailed(_) | Finish::WorkPanicked(_),
-                Some(TermEnd::Lost(_) | TermEnd::HandedOver { .. }),
-            ) if given.one_term => false,
-            (Finish::WorkFailed(_) | Finish::WorkPanicked(_), _) => given.retry_work,
-            (Finish::Unwell(_), _) => !(led && given.one_term),
-            _ => false,
+/// Runs one session, from the registration to its withdrawal.
+async fn run_session(
+    run: &CandidateContext,
+    work: &mut MakeWork<'_>,
+    health: &mut ProcessHealth,
+    shutdown: &mut ShutdownSignal,
+) -> Result<RunEnd, Error> {
+    if run.config.given.mode == Mode::Disabled {
+        return Ok(run_disabled(run, work, health, shutdown).await);
+    }
+    let mut api_source = run.sources.api(&run.cluster, run.seed);
+    // Without an elector the Lease is of no use, so neither is it before LeaseCandidates are served.
+    let served: Option<CandidateApi> = if run.config.given.mode == Mode::Elected {
+        tokio::select! {
+            biased;
+            _ = &mut *shutdown => return Ok(RunEnd::shut_down()),
+            error = health.unwell() => {
+                run.note_unwell(&error);
+                return Ok(RunEnd::new(Some(Finish::Unwell(error)), None));
+            }
+            api = api_source.next() => Some(api),
         }
+    } else {
+        None
+    };
+    if let Some(api) = served {
+        run.config.validate_in(api)?;
+    }
+    let session = CandidateSession::new(run, api_source, served);
+    let ended = session.run(work, health, shutdown).await;
+    run.status.forget();
+    ended
+}
+
+/// True if another session follows one that ended so. `led` is true if it had a term.
+fn goes_on_after(given: &Config, end: &RunEnd, led: bool) -> bool {
+    let still_runs = end.term == Some(TermEnd::WorkStillRuns);
+    match (&end.reason, &end.term) {
+        _ if still_runs => false,
+        (
+            Finish::WorkFailed(_) | Finish::WorkPanicked(_),
+            Some(TermEnd::Lost(_) | TermEnd::HandedOver { .. }),
+        ) if given.one_term => false,
+        (Finish::WorkFailed(_) | Finish::WorkPanicked(_), _) => given.retry_work,
+        (Finish::Unwell(_), _) => !(led && given.one_term),
+        // A part that is not done by work that returns: it is one of all that the process stands for.
+        (Finish::WorkEnded, _) => given.membership.is_some(),
+        _ => false,
     }
 }
 

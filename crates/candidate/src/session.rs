@@ -5,34 +5,34 @@
 //!                                                       └──> the work of a term: started, stopped
 //! ```
 
-mod failures;
+pub(crate) mod failures;
 mod inputs;
 mod migration;
 mod registration;
 mod requests;
+pub(crate) mod sources;
 mod term;
 
 use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_protocol::holder::{Effect, WaitReason};
-use elector_protocol::{Instant, Term};
-use elector_runtime::{
-    ApiDiscovery, HolderShell, LeaseResponse, WatchEvent, WatchOptions, WriteOutcomeKind, Writer,
-};
+use elector_protocol::{Instant, Moment, Term};
+use elector_runtime::{HolderShell, LeaseResponse, WatchEvent, WriteOutcomeKind, Writer};
 
 use self::failures::SessionFailures;
 use self::inputs::{CandidateInput, candidate_event};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::{CandidateResponse, LeaseWriteUnderWay};
+use self::sources::ApiSource;
 use crate::boxed_work::MakeWork;
 use crate::candidate_context::CandidateContext;
 use crate::error::Error;
 use crate::event::Event;
 use crate::finish::{Finish, RunEnd, ShutdownSignal};
-use crate::health_monitor::HealthMonitor;
 use crate::outcome::TermEnd;
+use crate::process_health::ProcessHealth;
 use crate::term_state::TermState;
 use crate::work::TermWork;
 
@@ -40,7 +40,7 @@ use crate::work::TermWork;
 pub(crate) struct CandidateSession<'a> {
     run: &'a CandidateContext,
     writer: Writer,
-    api_discovery: ApiDiscovery,
+    api: ApiSource,
     holder: HolderShell,
     registration: RegistrationShell,
     migration: Migration,
@@ -53,6 +53,8 @@ pub(crate) struct CandidateSession<'a> {
     status_changes_at: Option<Instant>,
     /// The wait that was reported last, since the last term.
     announced: Option<WaitReason>,
+    /// True if the lease was free when it was looked at last.
+    was_free: bool,
     /// The time for which the lease had been free when this process asked for the term itself.
     acquired: Option<Duration>,
     last_end: Option<TermEnd>,
@@ -69,7 +71,7 @@ const SHUTDOWN_REQUESTS: u32 = 2;
 impl<'a> CandidateSession<'a> {
     pub(crate) fn new(
         run: &'a CandidateContext,
-        api_discovery: ApiDiscovery,
+        api: ApiSource,
         served: Option<CandidateApi>,
     ) -> Self {
         let (config, clock) = (&run.config, &run.clock);
@@ -77,10 +79,11 @@ impl<'a> CandidateSession<'a> {
         let writer = Writer::new(run.cluster.clone(), served.unwrap_or(CandidateApi::V1Beta1));
         Self {
             run,
-            holder: HolderShell::new(config.holder(), config.lease.clone(), clock.holder()),
+            holder: HolderShell::new(config.holder(), config.lease.clone(), clock.holder())
+                .with_metadata(config.lease_metadata()),
             registration: RegistrationShell::new(config, served.map(|_| writer.clone())),
             writer,
-            api_discovery,
+            api,
             migration: Migration::default(),
             failures: SessionFailures::new(config.given.mode, run.monitor.clone()),
             write: None,
@@ -88,6 +91,7 @@ impl<'a> CandidateSession<'a> {
             term: None,
             status_changes_at: None,
             announced: None,
+            was_free: false,
             acquired: None,
             last_end: None,
             finish: None,
@@ -99,13 +103,16 @@ impl<'a> CandidateSession<'a> {
     pub(crate) async fn run(
         mut self,
         work: &mut MakeWork<'_>,
-        health: &mut HealthMonitor,
+        health: &mut ProcessHealth,
         shutdown: &mut ShutdownSignal,
     ) -> Result<RunEnd, Error> {
         let run = self.run;
-        let options = WatchOptions::candidate(run.seed);
-        let mut leases = self.holder.watch(self.writer.cluster(), &options);
-        let candidates = |session: &Self| session.registration.watch(&run.config, run.seed);
+        let sources = &run.sources;
+        let mut leases = sources.lease(&run.cluster, &run.config.lease, run.seed);
+        let candidates = |session: &Self| {
+            let registration = &session.registration;
+            registration.events(sources, &run.config, run.seed)
+        };
         let mut candidate = candidates(&self);
         let registers = self.run.config.given.mode.registers();
         loop {
@@ -123,7 +130,7 @@ impl<'a> CandidateSession<'a> {
                 response = self.registration.request.response() => CandidateInput::CandidateResponse(response),
                 event = leases.next() => CandidateInput::LeaseEvent(event),
                 event = candidate_event(&mut candidate) => CandidateInput::CandidateEvent(event),
-                api = self.api_discovery.next(), if registers && self.finish.is_none() => CandidateInput::ApiMoved(api),
+                api = self.api.next(), if registers && self.finish.is_none() => CandidateInput::ApiMoved(api),
                 () = self.migration.removal.response() => CandidateInput::Removed,
                 () = run.sleep_until(wake_at) => CandidateInput::Time,
             };
@@ -155,8 +162,8 @@ impl<'a> CandidateSession<'a> {
             }
             CandidateInput::CandidateEvent(event) => {
                 match &event {
-                    WatchEvent::Failed(error) => self.api_discovery.suspect(error),
-                    WatchEvent::Synced => self.api_discovery.trust(),
+                    WatchEvent::Failed(error) => self.api.suspect(error),
+                    WatchEvent::Synced => self.api.trust(),
                     _ => {}
                 }
                 let config = &self.run.config;
@@ -197,7 +204,7 @@ impl<'a> CandidateSession<'a> {
         if let CandidateResponse::Wrote(outcome) = &response
             && let Some(error) = outcome.error()
         {
-            self.api_discovery.suspect(error);
+            self.api.suspect(error);
         }
         // The release does not wait for a server that does not delete.
         let released = matches!(response, CandidateResponse::Deleted(_));
@@ -215,6 +222,7 @@ impl<'a> CandidateSession<'a> {
         let moment = self.run.clock.moment();
         let now = moment.holder;
         let silence = self.check_silence(now);
+        self.keep_pace(moment);
         let decision = self.holder.step(moment, self.run.clock.wall());
         let stop = decision.effects.iter().find_map(|effect| match effect {
             Effect::Stop(reason) => Some(reason),
@@ -258,6 +266,20 @@ impl<'a> CandidateSession<'a> {
             self.failures.tick(now),
         ];
         Ok(wake.into_iter().flatten().min())
+    }
+
+    /// Leaves a lease that has become free alone for as long as the acquisitions of other parts take.
+    fn keep_pace(&mut self, now: Moment) {
+        let Some((pace, place)) = self.run.sources.pace() else {
+            return;
+        };
+        let is_free = self.holder.free_for(now).is_some();
+        if is_free && !std::mem::replace(&mut self.was_free, is_free) {
+            pace.note_free(place, now.monotonic);
+        }
+        self.was_free = is_free;
+        let delay = is_free.then(|| pace.delay(place, now.monotonic));
+        self.holder.handle_delay(delay.unwrap_or_default());
     }
 
     /// While waiting, a Lease that has not changed for two renewals is read: the watch may be dead, or its leader.

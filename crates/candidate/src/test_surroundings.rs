@@ -5,7 +5,9 @@ use std::sync::Arc;
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, Instant};
 use elector_runtime::{Clock, Cluster};
+use futures::FutureExt as _;
 
+use crate::boxed_work::BoxedWork;
 use crate::config::Config;
 use crate::event::Event;
 use crate::handle::CandidateHandle;
@@ -51,6 +53,24 @@ pub fn stop_limit(leadership: &Leadership, reason: &StopReason, now: Instant) ->
         // Renewals go on meanwhile.
         _ => limit,
     }
+}
+
+/// The witness of the work of a term that is about to be made.
+pub(crate) fn begin_witness(
+    candidate: Option<&Arc<dyn CandidateWitness>>,
+    leadership: &Leadership,
+) -> Option<Box<dyn WorkWitness>> {
+    candidate.map(|candidate| candidate.begin_work(leadership))
+}
+
+/// The work under its witness, which is dropped with it.
+pub(crate) fn witnessed(mut witness: Option<Box<dyn WorkWitness>>, work: BoxedWork) -> BoxedWork {
+    let witnessed = async move {
+        let result = work.await;
+        witness.iter_mut().for_each(|it| it.note_return());
+        result
+    };
+    witnessed.boxed()
 }
 
 /// The type under which a connection carries them.

@@ -1,6 +1,7 @@
 //! `elector explain`: what the elector would do next for each lease, and why.
 
 pub(crate) mod cluster;
+pub(crate) mod group;
 pub(crate) mod input;
 pub(crate) mod operator;
 mod report;
@@ -80,15 +81,16 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
         }
     };
     objects.show_misnamed();
-    objects.keep(namespace.as_deref(), args.lease.as_deref());
-    for fault in &objects.faults {
-        output::print_error(fault);
-    }
     let now = args.now.unwrap_or_else(present);
     let settings = Settings {
         timing,
         preference_field: objects.preference_field,
     };
+    objects.assign_groups(now, &settings);
+    objects.keep(namespace.as_deref(), args.lease.as_deref());
+    for fault in &objects.faults {
+        output::print_error(fault);
+    }
     let rows = report::rows(&objects, now, &settings);
     if let Some(lease) = args.lease.filter(|_| rows.is_empty()) {
         bail!("find lease {}", in_place(&lease, namespace.as_deref()));

@@ -23,6 +23,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use elector_protocol::GroupCounts;
 use elector_runtime::{
     HistogramFamily, LabelSet, MetricDescription, MetricSet, ProcessCollector, Seconds,
     SecondsGauge, ServerContact, WriteCounts,
@@ -39,7 +40,7 @@ use self::namespaces::NamespaceLabels;
 use self::observed_leadership::LeadershipEnd;
 use self::writes::WriteCollector;
 use crate::event::{ElectorObserver, Event};
-use crate::view::LimitHit;
+use crate::view::{GroupNews, LimitHit};
 
 pub(crate) use self::ack_timer::AckTimer;
 pub(crate) use self::lease_tracker::LeaseTracker;
@@ -78,6 +79,8 @@ struct MetricFamilies {
     candidates: Family<LabelSet, Gauge>,
     obstructed: Family<LabelSet, Gauge>,
     limits_hit: Family<LabelSet, Counter>,
+    group_parts: Family<LabelSet, Gauge>,
+    group_moves: Family<LabelSet, Counter>,
     watch_restarts: Family<LabelSet, Counter>,
     watch_failures: Family<LabelSet, Counter>,
     master_status: Family<LabelSet, Gauge>,
@@ -102,6 +105,9 @@ const LIMITS: [&str; 3] = [
     "candidates_of_namespace",
     "requests_of_namespace",
 ];
+
+/// The states of a part of a group.
+const PART_STATES: [&str; 3] = ["settled", "to_move", "vacant"];
 
 // === impl Metrics ===
 
@@ -163,6 +169,23 @@ impl Metrics {
         self.0.limits_hit.get_or_create(&labels).inc();
     }
 
+    /// A group of leases has other numbers than before.
+    pub(crate) fn count_group(&self, news: &GroupNews) {
+        let states = |counts: &GroupCounts| {
+            let settled = counts.parts.saturating_sub(counts.to_move + counts.vacant);
+            [settled, counts.to_move, counts.vacant].map(|it| i64::try_from(it).unwrap_or(i64::MAX))
+        };
+        let numbers = states(&news.before).into_iter().zip(states(&news.after));
+        for (state, (before, after)) in PART_STATES.into_iter().zip(numbers) {
+            let labels = self.labels(&news.namespace, "state", state);
+            let parts = self.0.group_parts.get_or_create(&labels);
+            parts.inc_by(after - before);
+        }
+        let labels = vec![(NAMESPACE, self.namespace_label(&news.namespace))];
+        let moved = news.after.moved.saturating_sub(news.before.moved);
+        self.0.group_moves.get_or_create(&labels).inc_by(moved);
+    }
+
     /// The labels of a figure of a namespace.
     fn labels(&self, namespace: &Arc<str>, label: &'static str, value: &'static str) -> LabelSet {
         vec![
@@ -190,7 +213,13 @@ impl Metrics {
     /// No lease is in the figures any more.
     fn forget_leases(&self) {
         let families = &self.0;
-        for gauges in [&families.leases, &families.candidates, &families.obstructed] {
+        let gauges = [
+            &families.leases,
+            &families.candidates,
+            &families.obstructed,
+            &families.group_parts,
+        ];
+        for gauges in gauges {
             gauges.clear();
         }
         families.longest_leaderless.clear();
@@ -345,6 +374,16 @@ impl MetricFamilies {
                 &[NAMESPACE, "limit"],
                 "Times that a lease or a namespace came to have more of something than it may",
             ),
+            group_parts: set.gauge(
+                "elector_group_parts",
+                &[NAMESPACE, "state"],
+                "Leases that are parts of groups: settled, to move to another member, or vacant",
+            ),
+            group_moves: set.counter(
+                "elector_group_moves",
+                &[NAMESPACE],
+                "Parts of groups that moved from a member to another for balance",
+            ),
             watch_restarts: set.counter(
                 "elector_watch_restarts",
                 &["resource"],
@@ -421,6 +460,10 @@ impl MetricFamilies {
         }
         for end in LeadershipEnd::ALL {
             self.leader_changes.remove(&with("reason", end.as_str()));
+        }
+        self.group_moves.remove(&alone);
+        for state in PART_STATES {
+            self.group_parts.remove(&with("state", state));
         }
         for limit in LIMITS {
             self.limits_hit.remove(&with("limit", limit));

@@ -13,6 +13,7 @@
 
 mod batches;
 mod builtin_authority;
+mod groups;
 mod inputs;
 mod line_budget;
 mod monitor;
@@ -278,12 +279,8 @@ impl<'a> ElectorSession<'a> {
             self.inputs.races.lose(now, &key);
             self.queue.done(&key, now.since_epoch());
         }
-        while let Some(key) = self.inputs.view.next_dirty() {
-            self.monitor.follow(now, &key, &self.inputs.view);
-            if self.acts {
-                self.queue.add(key, now.since_epoch());
-            }
-        }
+        self.inputs.view.wake_groups(now);
+        self.follow_dirty(now);
         let builtin_lock = self.builtin.advance(&self.belief);
         let locks = [elector_lock, builtin_lock].into_iter().flatten().min();
         self.follow_authority();
@@ -299,6 +296,7 @@ impl<'a> ElectorSession<'a> {
             authority,
             failures.wake_at(),
             Some(self.forget_at),
+            self.inputs.view.groups_wake_at(),
             turn,
         ];
         (wake.into_iter().flatten().min(), locks)
@@ -403,6 +401,7 @@ impl<'a> ElectorSession<'a> {
 
     /// Decides about one lease and says which requests follow.
     fn decide(&mut self, key: &LeaseKey, now: Instant) -> Vec<ElectionRequest> {
+        self.follow_group(key, now);
         let election = match self.inputs.view.election(key) {
             None => {
                 self.queue.forget(key);

@@ -27,6 +27,7 @@ use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
 use crate::view::candidate_index::CandidateIndex;
+use crate::view::groups::Groups;
 use crate::view::lease_entry::LeaseEntry;
 use crate::view::limits::Usage;
 use crate::view::observed::{covers, is_kept};
@@ -34,6 +35,7 @@ use crate::view::observed::{covers, is_kept};
 mod candidate_index;
 mod candidates;
 mod capacity;
+mod groups;
 mod lease_entry;
 mod leases;
 mod limits;
@@ -41,6 +43,7 @@ mod observed;
 mod overflow;
 mod partial_lists;
 
+pub(crate) use groups::GroupNews;
 #[cfg(test)]
 pub(crate) use limits::{LEASE_CANDIDATES, NAMESPACE_CANDIDATES};
 pub(crate) use observed::{CandidateSeen, LeaseSeen, LeaseVersion, ObjectName, ParsedCandidate};
@@ -67,6 +70,7 @@ pub(crate) struct View {
     /// Looked up several times for each event, and gone through rarely. Boxed: a large map is half empty.
     elections: HashMap<LeaseKey, Box<LeaseEntry>>,
     candidate_index: CandidateIndex,
+    groups: Groups,
     /// The spec of the newest candidate, which most others share.
     usual_spec: Option<Arc<Result<CandidateSpec, Rejection>>>,
     dirty: VecDeque<LeaseKey>,
@@ -130,6 +134,7 @@ impl View {
             newest_candidate: ResourceVersion(0),
             elections: HashMap::new(),
             candidate_index: CandidateIndex::default(),
+            groups: Groups::default(),
             usual_spec: None,
             dirty: VecDeque::new(),
             changes: VecDeque::new(),
@@ -154,6 +159,11 @@ impl View {
             self.dirty.shrink_to(IDLE_ROOM);
         }
         next
+    }
+
+    /// True if there is such a lease.
+    pub(crate) fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
     }
 
     /// A leadership change that has not been reported yet.
@@ -240,6 +250,7 @@ impl View {
             return;
         };
         self.panics.push((key.clone(), panic_text(&*panic)));
+        self.leave_group(key);
         self.elections
             .insert(key.clone(), Box::new(LeaseEntry::new(None)));
         for known in self.candidate_index.remove_of(key) {

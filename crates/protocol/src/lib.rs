@@ -131,8 +131,10 @@
 //! [R18]: crate::rules#r18
 //! [R23]: crate::rules#r23
 
+mod assign;
 mod backoff;
 pub mod elector;
+mod group;
 pub mod holder;
 mod invalid_text;
 mod lease;
@@ -155,7 +157,9 @@ mod version;
 #[doc = include_str!("../rules.md")]
 pub mod rules {}
 
+pub use assign::{AssignablePart, PartMobility, assign};
 pub use backoff::{MOST_WRITES_UNDER_WAY, RetryBackoff};
+pub use group::{Assignment, GroupCounts, GroupPart, LeaseGroup, PartCandidate};
 pub use invalid_text::InvalidText;
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use lease_watch::{Freshness, LeasePresence, LeaseWatch, NewsSource, ObservedLease};
@@ -167,7 +171,7 @@ pub use order::{CandidateOrder, Contender};
 pub use rejection::Rejection;
 pub use renumber::{Renumber, Renumbering};
 pub use resolution::{Conflict, Resolution};
-pub use spec::{CandidateRecord, CandidateSpec};
+pub use spec::{CandidateRecord, CandidateSpec, Membership};
 pub use strategy::{Strategy, StrategyName, StrategyNameError};
 pub use time::{Instant, Moment, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};

@@ -53,6 +53,17 @@ pub struct CandidateSpec {
     pub priority: i32,
     /// That an operator wants it not to lead, annotation `elector.dev/stand-down` ([R16](crate::rules#r16)).
     pub stand_down: Option<StandDown>,
+    /// The process that stands for this lease and others of a group, where it is one of several ([R16](crate::rules#r16)).
+    pub membership: Option<Arc<Membership>>,
+}
+
+/// The process behind a candidate for one part of a group of leases.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Membership {
+    /// The group, label `elector.dev/group`.
+    pub group: Arc<str>,
+    /// The process, annotation `elector.dev/member`.
+    pub member: Identity,
 }
 
 // === impl CandidateRecord ===
@@ -110,9 +121,11 @@ impl CandidateSpec {
             && identical(&self.emulation, &other.emulation)
             && (&self.strategy, &self.supersedes) == (&other.strategy, &other.supersedes)
             && (self.priority, self.stand_down) == (other.priority, other.stand_down)
+            && self.membership == other.membership
     }
 
-    /// Parses what the API holds, in the API's own order of checks. It has no priority, and does not stand down.
+    /// Parses what the API holds, in the API's own order of checks. It has no priority, does not stand down, and is in no
+    /// group.
     ///
     /// # Errors
     ///
@@ -129,6 +142,7 @@ impl CandidateSpec {
             supersedes: None,
             priority: 0,
             stand_down: None,
+            membership: None,
         })
     }
 
@@ -167,6 +181,7 @@ impl CandidateSpec {
             supersedes: Some(strategies.collect()),
             priority: 0,
             stand_down: None,
+            membership: None,
         })
     }
 }

@@ -32,6 +32,12 @@ pub trait Strategy: fmt::Debug + Sync {
     /// Compares two eligible candidates by the strategy's own keys, the better one first.
     fn compare(&self, left: &CandidateSpec, right: &CandidateSpec) -> Ordering;
 
+    /// True if a leader makes room for another candidate that is as good by these keys, where that balances a group of
+    /// leases.
+    fn moves_for_balance(&self) -> bool {
+        true
+    }
+
     /// Says by which key `better` precedes `other`, as a fragment that follows the candidate's name.
     fn because(&self, better: &CandidateSpec, other: &CandidateSpec) -> String;
 }

@@ -1,6 +1,6 @@
 //! A candidate in a few lines: it registers, acknowledges, accepts, renews and hands over, until it is dropped.
 
-use elector_api::{Carrier, Lease};
+use elector_api::{Carrier, GROUP_LABEL, Lease, MEMBER_ANNOTATION};
 use elector_protocol::{Identity, LeaseRecord, ResourceVersion, Token};
 use elector_runtime::Clock as _;
 use tokio::time::Instant;
@@ -42,6 +42,26 @@ impl ScriptedCandidate {
     ) -> Self {
         cluster.register(namespace, name, lease, version);
         Self::run(cluster, namespace, name, lease, version, true)
+    }
+
+    /// The same as the candidate for one part of a group, of a process of this name.
+    pub fn start_member(
+        cluster: &TestCluster,
+        namespace: &str,
+        group: &str,
+        member: &str,
+        part: &str,
+        version: &str,
+    ) -> Self {
+        let name = format!("{member}.{part}");
+        let object = cluster.unmarked(namespace, &name, part, version);
+        let mut object = object.marked(seconds(15));
+        let labels = object.metadata.labels.get_or_insert_default();
+        labels.insert(GROUP_LABEL.to_owned(), group.to_owned());
+        let annotations = object.metadata.annotations.get_or_insert_default();
+        annotations.insert(MEMBER_ANNOTATION.to_owned(), member.to_owned());
+        cluster.put_candidate(cluster.candidates(), &object);
+        Self::run(cluster, namespace, &name, part, version, true)
     }
 
     /// The same as client-go does it: unmarked, without tokens, and deaf to an annotation.

@@ -116,8 +116,14 @@ impl<'r> LeaseChecker<'r> {
         self.acks.record(name, candidate, version, at);
     }
 
-    /// The Lease changed.
-    pub(crate) fn revision(&mut self, lease: &'r Lease, version: ResourceVersion, at: Timestamp) {
+    /// The Lease changed; `for_balance` where it prefers a candidate for the balance of its group.
+    pub(crate) fn revision(
+        &mut self,
+        lease: &'r Lease,
+        version: ResourceVersion,
+        at: Timestamp,
+        for_balance: bool,
+    ) {
         let last = self.memory.last.as_ref();
         if last.is_some_and(|last| last.snapshot.version == version) {
             return; // two recordings of one revision
@@ -181,7 +187,9 @@ impl<'r> LeaseChecker<'r> {
         self.count(kind);
         let writer = self.participants.writer(version).filter(|_| !foreign);
         let before = self.memory.last.as_ref().map(|last| &last.snapshot);
-        let budget = self.preemptions.follow(before, &snapshot, at, writer);
+        let budget = self
+            .preemptions
+            .follow(before, &snapshot, at, writer, for_balance);
         if let Err(message) = budget {
             self.breach(at, version, BrokenRule::promised(Invariant::R23, message));
         }

@@ -67,7 +67,7 @@ pub struct Unjudged {
     pub why: String,
 }
 
-/// The safety invariants of docs/protocol.md that a history can refute, and the budget of R23.
+/// The invariants of docs/protocol.md that a history can refute, and the budget of R23.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// At most one process believes at a time.
@@ -90,6 +90,9 @@ pub enum Invariant {
     S10,
     /// A live holder without a candidate is never touched.
     S11,
+    /// A lease of a group is moved for balance only where that is needed. It is none of [`Self::ALL`], which are about every
+    /// lease.
+    L9,
     /// Holders are asked to make room within a budget, which only a recorder that knows the writers can tell. It is none
     /// of [`Self::ALL`].
     R23,
@@ -123,6 +126,8 @@ pub struct Extent {
     pub covered: Duration,
     /// True where any work was traced, so that belief is not only bounded by the Lease.
     pub traced: bool,
+    /// The group that the lease is a part of, by its label.
+    pub group: Option<String>,
 }
 
 /// A kind of change of a Lease.
@@ -216,7 +221,7 @@ impl fmt::Display for Breach {
 // === impl Invariant ===
 
 impl Invariant {
-    /// Those that any recording can refute.
+    /// Those that any recording of any lease can refute.
     pub const ALL: [Self; 10] = [
         Self::S1,
         Self::S2,
@@ -243,6 +248,7 @@ impl Invariant {
             Self::S9 => "S9",
             Self::S10 => "S10",
             Self::S11 => "S11",
+            Self::L9 => "L9",
             Self::R23 => "R23",
         }
     }
@@ -260,6 +266,7 @@ impl Invariant {
             Self::S9 => "one identity is one life",
             Self::S10 => "durations never shrink within a term",
             Self::S11 => "holders without a candidate are left alone",
+            Self::L9 => "no lease of a group is moved for balance needlessly",
             Self::R23 => "holders are asked to make room within the budget",
         }
     }

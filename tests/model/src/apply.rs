@@ -34,6 +34,7 @@ impl SystemState {
             | ModelTransition::Delete
             | ModelTransition::Create
             | ModelTransition::Blank
+            | ModelTransition::Unlabel
             | ModelTransition::Wipe
             | ModelTransition::DeleteObject(_) => {
                 self.of_stranger(by, run);
@@ -256,7 +257,13 @@ impl SystemState {
             }
             ModelTransition::Blank => {
                 store.interference.blanks -= 1;
+                store.labelled = true;
                 store.overwrite(|record| LeaseRecord::born(record.strategy.clone()));
+            }
+            ModelTransition::Unlabel => {
+                store.interference.unlabels -= 1;
+                store.labelled = false;
+                store.overwrite(LeaseRecord::clone);
             }
             ModelTransition::Wipe => store.wipe(),
             ModelTransition::DeleteObject(index) => {
@@ -350,7 +357,8 @@ impl SystemState {
                 Occupancy::Unproven => Witnesses::TAKES_UNPROVEN,
             },
             WriteKind::HandOff(_) => Witnesses::HANDS_OVER,
-            WriteKind::Renew | WriteKind::Release => Witnesses::empty(),
+            WriteKind::Renew => Witnesses::UNLABELLED.when(!self.store.labelled),
+            WriteKind::Release => Witnesses::empty(),
         }
     }
 

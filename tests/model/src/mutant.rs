@@ -77,6 +77,8 @@ pub(super) enum Mutant {
     FallbackInstead,
     /// A missing Lease is created by a POST that names its author, which then believes.
     AcquireByPost,
+    /// A process watches the Leases that have its group's label, so that one which loses it looks deleted.
+    WatchByLabel,
     /// A lock is released at once that was taken from a holder which may believe yet.
     ReleaseEarly,
 }

@@ -128,6 +128,10 @@ fn of_strangers(store: &LeaseStore) -> Vec<ModelTransition> {
         (there && may.deletions > 0, ModelTransition::Delete),
         (there && may.blanks > 0, ModelTransition::Blank),
         (
+            there && store.labelled && may.unlabels > 0,
+            ModelTransition::Unlabel,
+        ),
+        (
             accepted == Some(true) && may.wipes > 0,
             ModelTransition::Wipe,
         ),

@@ -146,10 +146,11 @@ impl ModelProcess {
 
     /// Its watch has a change to deliver; one that lags too far behind ends.
     pub(super) fn deliver(&mut self, store: &LeaseStore, run: &Run) {
-        if !self.whole {
+        if !self.whole || (self.variation.hidden && !run.shows(store)) {
             return;
         }
-        self.backlog.push(LeaseNews::of(store));
+        self.variation.hidden = hides(store, run);
+        self.backlog.push(LeaseNews::of(store, run));
         if self.backlog.len() > run.backlog {
             self.whole = false;
             self.backlog.clear();
@@ -161,9 +162,12 @@ impl ModelProcess {
         let lists = run.acquires() && !self.whole;
         self.whole = run.acquires();
         let news = match self.backlog.is_empty() {
-            true => LeaseNews::of(store),
+            true => LeaseNews::of(store, run),
             false => self.backlog.remove(0),
         };
+        if lists {
+            self.variation.hidden = hides(store, run);
+        }
         match news {
             LeaseNews::Seen(mut seen) => {
                 let mut source = if lists {
@@ -482,12 +486,17 @@ impl Renumber for ModelProcess {
     }
 }
 
+/// True if the Lease is there and the watch of a process does not show it.
+fn hides(store: &LeaseStore, run: &Run) -> bool {
+    store.lease.is_some() && !run.shows(store)
+}
+
 // === impl LeaseNews, LeaseRequest, LeaseMessage ===
 
 impl LeaseNews {
-    /// The newest change of the Lease.
-    fn of(store: &LeaseStore) -> Self {
-        match &store.lease {
+    /// The newest change of the Lease, as the watch shows it.
+    fn of(store: &LeaseStore, run: &Run) -> Self {
+        match store.lease.as_ref().filter(|_| run.shows(store)) {
             Some(lease) => Self::Seen(lease.clone()),
             None => Self::Deleted(store.revision),
         }

@@ -20,6 +20,8 @@ use super::store::{LeaseStore, identity};
 pub(super) struct ProcessVariation {
     /// It believes for H from here, whatever else it knows.
     pub(super) counted_from: Option<Instant>,
+    /// True if its watch has reported a Lease deleted that is there.
+    pub(super) hidden: bool,
     /// When it sent a POST that names it.
     posted: Option<Instant>,
     /// It leads until an event ends that.

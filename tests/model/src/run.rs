@@ -7,7 +7,7 @@ use elector_protocol::{CandidateTiming, ElectorTiming, Identity, StrategyName};
 
 use super::clocks::{ALL, Mix};
 use super::mutant::Mutant;
-use super::store::{Fence, Interference, Lax, NAMES, Property, identity};
+use super::store::{Fence, Interference, Lax, LeaseStore, NAMES, Property, identity};
 use super::witness::Witnesses;
 
 /// One world to search, and the verdict that must come of it.
@@ -221,6 +221,11 @@ impl Run {
         }
     }
 
+    /// True if the watch of a process shows the Lease.
+    pub(super) fn shows(&self, store: &LeaseStore) -> bool {
+        store.lease.is_some() && (store.labelled || self.mutant != Some(Mutant::WatchByLabel))
+    }
+
     /// True if its electors behave alike, clocks apart.
     pub(super) fn has_like_electors(&self) -> bool {
         matches!(self.lagging, 0 | 2) && !self.slow_electors
@@ -245,6 +250,7 @@ impl Run {
             deletions,
             creations,
             blanks,
+            unlabels: _,
             wipes: _,
             object_deletions: _,
         } = self.interference;

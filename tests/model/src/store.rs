@@ -21,6 +21,8 @@ pub(super) struct LeaseStore {
     pub(super) objects: Vec<Option<CandidateRecord>>,
     /// A POST that was sent and has not landed. It has no base, so it may land whenever the name is absent.
     pub(super) post: Option<LeaseRecord>,
+    /// True if the Lease has the label of its group, or there is no Lease.
+    pub(super) labelled: bool,
     /// The number of Leases that were created: the next uid.
     pub(super) created: u8,
     /// The changes that strangers may still make.
@@ -48,8 +50,10 @@ pub(super) struct Interference {
     pub(super) deletions: u8,
     /// Creations of a Lease without a holder and with a short duration, as the built-in controller writes it.
     pub(super) creations: u8,
-    /// Writes that make the Lease look newborn.
+    /// Writes that make the Lease look newborn, with the label that it was created with.
     pub(super) blanks: u8,
+    /// Writes that take the label away and leave the record as it is.
+    pub(super) unlabels: u8,
     /// Releases of another client's term, as client-go writes them after a pause.
     pub(super) wipes: u8,
     /// Deletions of a candidate's object.
@@ -150,6 +154,7 @@ impl Interference {
         deletions: 0,
         creations: 0,
         blanks: 0,
+        unlabels: 0,
         wipes: 0,
         object_deletions: 0,
     };
@@ -316,6 +321,7 @@ impl LeaseStore {
     /// Deletes the Lease.
     pub(super) fn delete(&mut self) {
         self.revision = next(self.revision);
+        self.labelled = true;
         let gone = self.lease.take();
         if self.lax == Lax::LastPut {
             self.gone = gone.map(|lease| (lease.uid, lease.version));

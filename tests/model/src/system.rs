@@ -207,6 +207,7 @@ impl Run {
                 .map(|name| Some(self.candidate(name)))
                 .collect(),
             post: None,
+            labelled: true,
             created: 0,
             interference: self.interference,
             acked: if self.pings { 0 } else { u8::MAX },

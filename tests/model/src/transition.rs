@@ -25,6 +25,8 @@ pub(super) enum ModelTransition {
     Create,
     /// A stranger makes the Lease look newborn.
     Blank,
+    /// A stranger takes the label of the Lease away.
+    Unlabel,
     /// A stranger releases the Lease as client-go would.
     Wipe,
     /// A stranger deletes a candidate's object.
@@ -105,6 +107,7 @@ impl ModelTransition {
             | Self::Delete
             | Self::Create
             | Self::Blank
+            | Self::Unlabel
             | Self::Wipe
             | Self::DeleteObject(_) => TransitionKind::Fault,
             Self::Process(..) | Self::Elector(..) | Self::LandPost => TransitionKind::Prompt,

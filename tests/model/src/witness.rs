@@ -33,6 +33,8 @@ bitflags::bitflags! {
         const BESIDE = 1 << 12;
         /// A lock is taken from a holder that still believes.
         const DISPLACES = 1 << 13;
+        /// A holder renews a Lease that has lost the label of its group.
+        const UNLABELLED = 1 << 14;
     }
 }
 

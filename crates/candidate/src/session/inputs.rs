@@ -1,15 +1,12 @@
 //! The inputs: watch events, responses and deadlines, and what the protocol reads of them.
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_protocol::LeaseKey;
 use elector_protocol::registration::{CandidateSnapshot, RegistrationOutcome};
-use elector_runtime::{
-    Cluster, LeaseResponse, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome, watch_candidates,
-};
+use elector_runtime::{LeaseResponse, WatchEvent, WriteOutcome};
 
 use crate::finish::Finish;
-use crate::resolved_config::ResolvedConfig;
 use crate::session::requests::CandidateResponse;
+use crate::session::sources::EventSource;
 
 /// One thing that the loop of a session waits for.
 pub(crate) enum CandidateInput {
@@ -46,24 +43,12 @@ impl CandidateInput {
     }
 }
 
-/// Watches the own LeaseCandidate in that API.
-pub(crate) fn watch_candidate(
-    cluster: &Cluster,
-    api: CandidateApi,
-    config: &ResolvedConfig,
-    seed: u64,
-) -> Watch<LeaseCandidate> {
-    let own = LeaseKey::new(config.lease.namespace.clone(), config.identity.as_str());
-    let options = WatchOptions::candidate(seed);
-    watch_candidates(cluster, api, &Scope::Object(own), &options)
-}
-
 /// The next event of a watch; none ever comes of a watch that has not begun.
 pub(crate) async fn candidate_event(
-    watch: &mut Option<Watch<LeaseCandidate>>,
+    source: &mut Option<EventSource<LeaseCandidate>>,
 ) -> WatchEvent<LeaseCandidate> {
-    match watch {
-        Some(watch) => watch.next().await,
+    match source {
+        Some(source) => source.next().await,
         None => std::future::pending().await,
     }
 }

@@ -6,13 +6,14 @@ use elector_api::{CandidateApi, LeaseCandidate};
 use elector_protocol::holder::ReadFailed;
 use elector_protocol::registration::{CandidateEvent, Registration};
 use elector_protocol::{Instant, Timestamp};
-use elector_runtime::{RequestSlot, Watch, WatchEvent, WriteOutcome, Writer};
+use elector_runtime::{RequestSlot, WatchEvent, WriteOutcome, Writer};
 
 use crate::error::Error;
 use crate::resolved_config::ResolvedConfig;
 use crate::session::failures::{ServerPath, SessionFailures};
-use crate::session::inputs::{candidate_outcome, candidate_snapshot, watch_candidate};
+use crate::session::inputs::{candidate_outcome, candidate_snapshot};
 use crate::session::requests::{CandidateResponse, candidate_request};
+use crate::session::sources::{EventSource, SessionSources};
 
 /// The machine that registers this process and answers for it, with its LeaseCandidate.
 ///
@@ -58,15 +59,15 @@ impl RegistrationShell {
         self.writer.as_ref().map(Writer::candidate_api)
     }
 
-    /// Watches the own LeaseCandidate.
-    pub(crate) fn watch(
+    /// The events about the own LeaseCandidate.
+    pub(crate) fn events(
         &self,
+        sources: &SessionSources,
         config: &ResolvedConfig,
         seed: u64,
-    ) -> Option<Watch<LeaseCandidate>> {
+    ) -> Option<EventSource<LeaseCandidate>> {
         let writer = self.writer.as_ref()?;
-        let watch = watch_candidate(writer.cluster(), writer.candidate_api(), config, seed);
-        Some(watch)
+        Some(sources.candidate(writer, config, seed))
     }
 
     /// True if this process is no candidate any more, for good, or never was one.

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use elector_api::{
     CandidateApi, EventObject, HoldBackEvent, Lease, LeaseCandidate, Malformed, creation_time,
     validate_candidate,
 };
-use elector_protocol::elector::{self, PreferenceField};
+use elector_protocol::elector::{self, PreferenceField, Settings};
 use elector_protocol::{CandidateRecord, LeaseKey, LeaseSnapshot, Rejection, Timestamp};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::group::Groups;
 use crate::input;
 
 /// Everything that is to be explained.
@@ -28,6 +30,8 @@ pub(crate) struct InputObjects {
     pub(crate) preference_field: PreferenceField,
     /// Candidates that name what no Lease can be called, so that they belong to no election.
     misnamed: Vec<(LeaseKey, CandidateRecord)>,
+    /// The groups of leases, once they are assigned.
+    pub(crate) groups: Groups,
     /// Objects that could not be used, one line each.
     pub(crate) faults: Vec<String>,
 }
@@ -82,6 +86,11 @@ impl InputObjects {
             let election = self.elections.entry(key).or_default();
             election.candidates.push(candidate);
         }
+    }
+
+    /// Assigns the parts of groups, before any of them is dropped.
+    pub(crate) fn assign_groups(&mut self, now: Timestamp, settings: &Settings) {
+        self.groups = elector::assign_groups(&mut self.elections, now, settings);
     }
 
     /// Drops the elections outside of a namespace or with another name.
@@ -187,6 +196,7 @@ impl Collector {
             let Some(election) = self.objects.elections.get_mut(&key) else {
                 continue;
             };
+            election.group = lease.group().ok().flatten().map(Arc::from);
             let notes = lease.notes();
             match lease.snapshot() {
                 Ok(snapshot) => {

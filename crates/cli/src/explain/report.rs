@@ -7,6 +7,7 @@ use elector_protocol::elector::{
 use elector_protocol::{Identity, Timestamp};
 use serde::Serialize;
 
+use super::group::GroupRow;
 use super::input::InputObjects;
 use super::operator::OperatorRow;
 use crate::output::columns;
@@ -24,6 +25,9 @@ pub(crate) struct Row {
     ping: Vec<String>,
     reason: String,
     held_back: Option<HeldBackRow>,
+    /// Where it is a part of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<GroupRow>,
     operator: OperatorRow,
     wake: Option<WakeRow>,
     candidates: Vec<CandidateRow>,
@@ -80,6 +84,7 @@ pub(crate) fn rows(objects: &InputObjects, now: Timestamp, settings: &Settings) 
             ping: told.ping.iter().map(ToString::to_string).collect(),
             reason: told.reason.to_string(),
             held_back: HeldBackRow::of(&told.reason, now),
+            group: GroupRow::of(election),
             operator,
             wake: told.wake.map(WakeRow::from),
             candidates,
@@ -117,7 +122,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
             row.preferred_holder.clone(),
             row.reason_and_wake(),
         ]);
-        for [annotation, counts, what] in row.operator.lines() {
+        let group = row.group.as_ref().map(GroupRow::line);
+        for [annotation, counts, what] in group.into_iter().chain(row.operator.lines()) {
             let empty = String::new;
             lines.push([
                 empty(),

@@ -1,5 +1,6 @@
 //! `kubectl elector history` and `timeline`: who led a lease when, as far as that is still known.
 
+mod group;
 mod past;
 mod picture;
 mod segments;
@@ -14,7 +15,8 @@ use elector_api::age;
 use elector_protocol::{LeaseKey, Timestamp};
 use elector_runtime::{ClientArgs, connect};
 
-use self::past::{LeasePast, PastLine, in_seconds};
+use self::group::{GroupPast, group_name};
+use self::past::{LeasePast, PastLine, in_seconds, read_recording};
 use crate::explain::present;
 use crate::output::{self, ListFormat, RED, YELLOW};
 
@@ -24,6 +26,9 @@ use crate::output::{self, ListFormat, RED, YELLOW};
 /// the end. A recording is what `kubectl get lease -w -o json` prints.
 #[derive(Args, Debug)]
 pub(super) struct HistoryArgs {
+    /// The lease
+    lease: String,
+
     #[command(flatten)]
     source: PastArgs,
 
@@ -35,6 +40,14 @@ pub(super) struct HistoryArgs {
 /// Shows who led a lease when as a picture: a line for each leader, from the oldest Event or revision until now.
 #[derive(Args, Debug)]
 pub(super) struct TimelineArgs {
+    /// The lease
+    #[arg(required_unless_present = "group")]
+    lease: Option<String>,
+
+    /// All leases of a group in the place of one: a line for each lease, in which each member has a mark or a colour
+    #[arg(long, value_name = "NAME", conflicts_with = "lease", value_parser = group_name)]
+    group: Option<String>,
+
     #[command(flatten)]
     source: PastArgs,
 
@@ -50,9 +63,6 @@ pub(super) struct TimelineArgs {
 /// Where the past comes from.
 #[derive(Args, Debug)]
 struct PastArgs {
-    /// The lease
-    lease: String,
-
     /// Namespace of the lease [default: that of the kubeconfig's context, and `default` in a file]
     #[arg(short = 'n', long, value_name = "NAME")]
     namespace: Option<String>,
@@ -74,7 +84,7 @@ enum TimelineFormat {
 
 /// Runs `history`.
 pub(super) async fn history(args: HistoryArgs) -> anyhow::Result<ExitCode> {
-    let past = args.source.read().await?;
+    let past = args.source.of_lease(&args.lease).await?;
     output::print_list(args.output, &past.lines, || table(&past, present()))
         .context("print the history")?;
     if args.output == ListFormat::Table {
@@ -85,15 +95,31 @@ pub(super) async fn history(args: HistoryArgs) -> anyhow::Result<ExitCode> {
 
 /// Runs `timeline`.
 pub(super) async fn timeline(args: TimelineArgs) -> anyhow::Result<ExitCode> {
-    let past = args.source.read().await?;
-    let until = past.until.unwrap_or_else(present);
-    let draw = match args.output {
-        TimelineFormat::Text => picture::draw,
-        TimelineFormat::Svg => svg::draw,
+    let width = usize::from(args.width);
+    let is_text = args.output == TimelineFormat::Text;
+    let (picture, reach) = match (&args.group, &args.lease) {
+        (Some(group), _) => {
+            let past = args.source.of_group(group).await?;
+            let until = past.until().unwrap_or_else(present);
+            let draw = if is_text {
+                picture::draw_group
+            } else {
+                svg::draw_group
+            };
+            (draw(&past, until, width), past.reach(until))
+        }
+        (None, lease) => {
+            let past = args
+                .source
+                .of_lease(lease.as_deref().unwrap_or_default())
+                .await?;
+            let until = past.until.unwrap_or_else(present);
+            let draw = if is_text { picture::draw } else { svg::draw };
+            (draw(&past, until, width), past.reach(until))
+        }
     };
-    let picture = draw(&past, until, usize::from(args.width));
     output::print(&picture).context("print the timeline")?;
-    eprintln!("{}", past.reach(until));
+    eprintln!("{reach}");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -125,16 +151,16 @@ fn table(past: &LeasePast, now: Timestamp) -> String {
 // === impl PastArgs ===
 
 impl PastArgs {
-    async fn read(&self) -> anyhow::Result<LeasePast> {
+    async fn of_lease(&self, lease: &str) -> anyhow::Result<LeasePast> {
         let past = match &self.filename {
-            Some(path) => {
-                let namespace = self.namespace.as_deref().unwrap_or("default");
-                LeasePast::recorded(path, &LeaseKey::new(namespace, self.lease.as_str()))?
-            }
+            Some(path) => LeasePast::of_history(
+                &read_recording(path)?,
+                &LeaseKey::new(self.in_file(), lease),
+            ),
             None => {
                 let cluster = connect(&self.client).await?;
                 let namespace = self.namespace.as_deref().unwrap_or(cluster.namespace());
-                LeasePast::told(&cluster, &LeaseKey::new(namespace, self.lease.as_str())).await?
+                LeasePast::told(&cluster, &LeaseKey::new(namespace, lease)).await?
             }
         };
         if past.lines.is_empty() {
@@ -145,5 +171,21 @@ impl PastArgs {
             );
         }
         Ok(past)
+    }
+
+    async fn of_group(&self, group: &str) -> anyhow::Result<GroupPast> {
+        match &self.filename {
+            Some(path) => GroupPast::recorded(path, self.in_file(), group),
+            None => {
+                let cluster = connect(&self.client).await?;
+                let namespace = self.namespace.as_deref().unwrap_or(cluster.namespace());
+                GroupPast::in_cluster(&cluster, namespace, group).await
+            }
+        }
+    }
+
+    /// The namespace in a recording.
+    fn in_file(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("default")
     }
 }

@@ -60,12 +60,14 @@ pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
     }
     let namespace = query.namespace.as_deref();
     let mut objects = cluster::read(&cluster, namespace, query.choice()).await?;
+    objects.assign_groups(present(), &row::settings(&objects));
     objects.keep(namespace, query.lease.as_deref());
     for fault in &objects.faults {
         output::print_error(fault);
     }
     let rows = row::rows(&objects, present());
     printer.print_all(&rows, &query)?;
+    printer.print_groups(&rows, &objects.groups, &query)?;
     if objects.faults.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }

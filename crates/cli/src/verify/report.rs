@@ -24,6 +24,9 @@ pub(super) struct LeaseReport {
     seconds: f64,
     longest_gap_seconds: f64,
     traced: bool,
+    /// The group that it is a part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
     moves: Vec<MoveCount>,
     pub(super) invariants: Vec<InvariantLine>,
     #[serde(rename = "findings")]
@@ -147,10 +150,13 @@ impl LeaseReport {
             seconds: extent.covered.as_secs_f64(),
             longest_gap_seconds: extent.longest_gap.as_secs_f64(),
             traced: extent.traced,
+            group: extent.group.clone(),
             moves: moves.collect(),
             invariants: Invariant::ALL
+                .into_iter()
+                .chain(extent.group.is_some().then_some(Invariant::L9))
                 .map(|invariant| InvariantLine::new(invariant, lease_verdict))
-                .into(),
+                .collect(),
             breaches: lease_verdict
                 .breaches
                 .iter()

@@ -261,3 +261,56 @@ fn what_electors_told_in_events_is_held_back() {
         (&"prefer".into(), &Value::Null)
     );
 }
+
+/// (R16) One process leads both parts of a group, and another one has been there for an hour.
+#[test]
+fn a_part_of_a_group_says_to_which_candidate_it_is_assigned() {
+    let metadata = |name: &str| {
+        json!({"name": name, "namespace": "default", "creationTimestamp": "2026-11-20T04:30:00Z",
+               "labels": {"elector.dev/group": "web"}})
+    };
+    let mut items = Vec::new();
+    for part in ["web-0", "web-1"] {
+        items.push(json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata(part),
+            "spec": {"holderIdentity": format!("a.{part}"), "leaseDurationSeconds": 15, "leaseTransitions": 3,
+                     "acquireTime": "2026-11-20T05:00:00.000000Z", "renewTime": "2026-11-20T05:30:00.000000Z",
+                     "strategy": "OldestEmulationVersion"},
+        }));
+        for member in ["a", "b"] {
+            let mut of_member = candidate(&format!("{member}.{part}"), "1.1.0");
+            of_member["metadata"] = metadata(&format!("{member}.{part}"));
+            of_member["metadata"]["annotations"] = json!({"elector.dev/member": member});
+            of_member["spec"]["leaseName"] = part.into();
+            items.push(of_member);
+        }
+    }
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let rows = rows(&[], &list);
+    assert_eq!(
+        rows[0]["group"],
+        json!({"name": "web", "assigned": "b.web-0"})
+    );
+    assert_eq!(
+        (&rows[0]["action"], &rows[0]["reason"]),
+        (
+            &json!("prefer"),
+            &json!("a.web-0 is asked to make room: b.web-0 is assigned this part of its group")
+        )
+    );
+    assert_eq!(
+        rows[1]["group"],
+        json!({"name": "web", "assigned": "a.web-1"})
+    );
+    assert_eq!(rows[1]["action"], "none");
+    // One lease is explained as a part of all.
+    let output = explain(&["-f", "-", "--now", NOW, "web-1"], &list);
+    let table = text(&output.stdout);
+    assert_eq!(table.lines().count(), 5, "{table}");
+    let line = table.lines().nth(2).unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(
+        words.join(" "),
+        "elector.dev/group web this part of the group is assigned to a.web-1"
+    );
+}

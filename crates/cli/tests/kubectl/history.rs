@@ -221,6 +221,122 @@ fn a_timeline_is_a_picture_too() {
     assert_eq!(drawn, PICTURE);
 }
 
+/// A recorded watch of 40 seconds of a group `web` with three parts: the member `a` leads all of them, `b` takes one over, and
+/// another lease is no part of the group.
+fn group_recording(folder: &Path) -> String {
+    let revision = |version: u32, lease: &str, member: &str, term: u32, second: u32| {
+        let labels = match lease {
+            "other" => json!({}),
+            _ => json!({"elector.dev/group": "web"}),
+        };
+        let holder = match member {
+            "" => String::new(),
+            member => format!("{member}.{lease}"),
+        };
+        json!({"type": "MODIFIED", "object": {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": lease, "namespace": "shop", "uid": lease, "resourceVersion": version.to_string(),
+                         "labels": labels},
+            "spec": {"holderIdentity": holder, "leaseTransitions": term, "leaseDurationSeconds": 15,
+                     "renewTime": format!("2026-01-01T00:00:{second:02}.000000Z")},
+        }})
+    };
+    let revisions = [
+        revision(1, "web-certs", "a", 1, 0),
+        revision(2, "web-routes", "a", 1, 0),
+        revision(3, "other", "a", 1, 0),
+        revision(4, "web-pages", "a", 1, 10),
+        revision(5, "web-routes", "b", 2, 20),
+        revision(6, "web-pages", "", 1, 30),
+        revision(7, "web-certs", "a", 1, 40),
+    ];
+    let file = folder.join("group.json");
+    fs::write(&file, revisions.map(|each| each.to_string()).join("\n")).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// The picture of it by `timeline --group web -o svg`.
+const GROUP_PICTURE: &str = include_str!("timeline-group.svg");
+
+#[test]
+fn a_timeline_of_a_group_has_a_line_for_each_part_and_a_mark_for_each_member() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = group_recording(folder.path());
+    let server = TestServer::start(Config::default());
+    let line = ["timeline", "--group=web", "-n", "shop", "-f", &file];
+    let said = server.run(&[&line[..], &["--width=40"]].concat());
+    assert_eq!(
+        text(&said.stdout),
+        "\
+LEASE        2026-01-01T00:00:00Z2026-01-01T00:00:40Z
+web-certs    AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+web-pages    ..........AAAAAAAAAAAAAAAAAAAA!!!!!!!!!!
+web-routes   AAAAAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBBBBB
+
+A a
+B b
+"
+        .replace("Z2026", "Z 2026")
+    );
+    let reach = text(&said.stderr);
+    assert!(
+        reach.starts_with("This reaches back to 2026-01-01T00:00:00Z, 40s ago: the recording."),
+        "{reach}"
+    );
+    let drawn = text(&server.run(&[&line[..], &["--output=svg"]].concat()).stdout);
+    if env::var_os("ELECTOR_RECORD").is_some_and(|value| value == "1") {
+        fs::write("tests/kubectl/timeline-group.svg", &drawn).unwrap();
+    }
+    assert_eq!(drawn, GROUP_PICTURE);
+}
+
+#[test]
+fn a_group_is_found_by_the_label_of_its_leases() {
+    let server = server();
+    for (lease, holder) in [("web", "c.web"), ("web-2", "d.web-2")] {
+        let spec =
+            json!({"holderIdentity": holder, "leaseTransitions": 3, "acquireTime": ago(610)});
+        server.lease(("default", lease), &spec);
+        server.api.put("leases", ("default", lease), |fields| {
+            fields["metadata"]["labels"] = json!({"elector.dev/group": "pair"});
+        });
+    }
+    server.lease(("default", "stranger"), &json!({}));
+    let said = text(
+        &server
+            .run(&["timeline", "--group", "pair", "--width=50"])
+            .stdout,
+    );
+    let rows: Vec<_> = said.lines().skip(1).collect();
+    assert!(
+        rows[0].starts_with("web     AAAA") && rows[0].trim_end().ends_with("CCCC"),
+        "{said}"
+    );
+    assert!(
+        rows[1].starts_with("web-2   ....") && rows[1].trim_end().ends_with("DDDD"),
+        "{said}"
+    );
+    assert_eq!(rows[2..], ["", "A a", "B b", "C c", "D d"], "{said}");
+
+    let none = server.run(&["timeline", "--group", "other"]);
+    let line = "error: failed to find anything about group default/other: no Lease on the server has its label \
+                elector.dev/group\n";
+    assert_eq!(
+        (text(&none.stderr).as_str(), none.status.code()),
+        (line, Some(1))
+    );
+    let both = server.run(&["timeline", "web", "--group", "other"]);
+    assert!(
+        text(&both.stderr).contains("cannot be used with"),
+        "{both:?}"
+    );
+    let bad = server.run(&["timeline", "--group", "a/b"]);
+    assert!(
+        text(&bad.stderr).contains("is the value of a label"),
+        "{bad:?}"
+    );
+}
+
 #[test]
 fn a_recording_is_read_without_a_cluster() {
     let folder = tempfile::tempdir().unwrap();

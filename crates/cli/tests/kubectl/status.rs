@@ -294,3 +294,35 @@ fn a_watch_prints_a_line_for_each_change_and_none_for_a_renewal() {
     server.lease(("default", "web"), &dying);
     while !plugin.line().contains("Leaderless") {}
 }
+
+#[test]
+fn groups_are_shown_below_the_leases_with_the_parts_of_each_member() {
+    let server = TestServer::start(Config::default());
+    for part in ["web-0", "web-1"] {
+        let holder = json!({"holderIdentity": format!("a.{part}")});
+        server.lease(("default", part), &holder);
+        for member in ["a", "b"] {
+            let name = format!("{member}.{part}");
+            server.candidate(("default", &name), part, "1.1.0");
+            server
+                .api
+                .put("leasecandidates", ("default", &name), |fields| {
+                    fields["metadata"]["labels"] = json!({"elector.dev/group": "web"});
+                    fields["metadata"]["annotations"] = json!({"elector.dev/member": member});
+                });
+        }
+    }
+    let said = server.says(&["status"]);
+    let groups = said.split_once("\n\n").unwrap().1;
+    assert_eq!(
+        groups,
+        "GROUP   PARTS   LED   TO MOVE   MEMBERS\nweb     2       2     0         a=2 b=0\n"
+    );
+    let one = server.says(&["status", "web-1", "-A", "--no-headers"]);
+    assert!(one.contains("\n\nNAMESPACE   GROUP "), "{one}");
+    let rows: Value = serde_json::from_str(&server.says(&["status", "-o", "json"])).unwrap();
+    assert_eq!(
+        rows[1]["group"],
+        json!({"name": "web", "assigned": "a.web-1"})
+    );
+}

@@ -89,6 +89,15 @@ impl SessionMonitor {
         }
     }
 
+    /// Groups of leases have changed.
+    pub(crate) fn follow_groups(&mut self, view: &mut View) {
+        while let Some(news) = view.next_group_news() {
+            if let Some(meter) = &self.meter {
+                meter.metrics.count_group(&news);
+            }
+        }
+    }
+
     /// This elector acts from now on, or stands by.
     pub(crate) fn set_acting(&mut self, acts: bool) {
         if let Some(meter) = &mut self.meter {

@@ -3,6 +3,7 @@
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{Decision, Effect};
@@ -23,8 +24,8 @@ use crate::view::{LeaseVersion, View};
 /// One request of an election, with all that it takes.
 #[derive(Debug)]
 pub(crate) enum ElectionRequest {
-    /// POST a born Lease.
-    Create(Option<StrategyName>),
+    /// POST a born Lease, as a part of that group.
+    Create(Option<StrategyName>, Option<Arc<str>>),
     /// PUT a Lease.
     Write {
         judged: Box<Lease>,
@@ -214,7 +215,10 @@ pub(crate) fn requests_of(
     let mut writes = false;
     for effect in decision.effects {
         match effect {
-            Effect::Create(record) => requests.push(ElectionRequest::Create(record.strategy)),
+            Effect::Create(record) => {
+                let group = view.group_of(key);
+                requests.push(ElectionRequest::Create(record.strategy, group));
+            }
             Effect::Write(write) => {
                 let (version, record) = (write.version, write.record);
                 let held = view
@@ -262,8 +266,10 @@ fn perform(
 ) -> BoxFuture<'static, ElectionResponse> {
     async move {
         match request {
-            ElectionRequest::Create(strategy) => {
-                ElectionResponse::Created(writer.post_lease(&key, strategy.as_ref()).await)
+            ElectionRequest::Create(strategy, group) => {
+                let born = Lease::born(&key, strategy.as_ref(), writer.carrier());
+                let born = born.in_group(group.as_deref());
+                ElectionResponse::Created(writer.post_born_lease(&born).await)
             }
             ElectionRequest::Write {
                 judged,
@@ -414,7 +420,9 @@ mod tests {
     }
 
     fn many() -> Vec<ElectionRequest> {
-        (0..40).map(|_| ElectionRequest::Create(None)).collect()
+        (0..40)
+            .map(|_| ElectionRequest::Create(None, None))
+            .collect()
     }
 
     /// The second sixteen are sent after 1.5 s and would be answered after 3 s; the others would begin then.

@@ -37,7 +37,19 @@ impl StepRunner {
         }
     }
 
-    /// Steps one election. `carrier` is what the server does with a preferred holder, as far as that is known.
+    /// The settings of a step. `carrier` is what the server does with a preferred holder, as far as that is known.
+    pub(crate) fn settings(&self, carrier: Carrier) -> Settings {
+        Settings {
+            timing: self.timing.clone(),
+            preference_field: match carrier {
+                Carrier::Unknown => PreferenceField::Unknown,
+                Carrier::Fields => PreferenceField::Kept,
+                Carrier::Annotations => PreferenceField::Dropped,
+            },
+        }
+    }
+
+    /// Steps one election.
     pub(crate) fn run(
         &self,
         election: &Election,
@@ -46,14 +58,7 @@ impl StepRunner {
         carrier: Carrier,
         authority: &Authority,
     ) -> StepResult {
-        let settings = Settings {
-            timing: self.timing.clone(),
-            preference_field: match carrier {
-                Carrier::Unknown => PreferenceField::Unknown,
-                Carrier::Fields => PreferenceField::Kept,
-                Carrier::Annotations => PreferenceField::Dropped,
-            },
-        };
+        let settings = self.settings(carrier);
         let result = catch_unwind(AssertUnwindSafe(|| {
             if *authority != Authority::Ours && is_for_builtin(election, now, wall, &settings) {
                 return StepResult::Left;

@@ -1,5 +1,7 @@
 //! The memory of one lease: its election, and the object behind it.
 
+use std::sync::Arc;
+
 use elector_api::{Malformed, PackedLease};
 use elector_protocol::elector::Election;
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord, ObservedLease};
@@ -22,6 +24,10 @@ pub(super) struct LeaseEntry {
     pub(super) expected: Option<Box<ExpectedGrant>>,
     /// The candidates for which there is no place in the election.
     pub(super) waiting: OverflowCandidates,
+    /// The group that the Lease names by its label.
+    pub(super) label: Option<Arc<str>>,
+    /// The group that it is a part of, as looked at last.
+    pub(super) group: Option<Arc<str>>,
     /// True once waiting ones are reported.
     pub(super) overflow_reported: bool,
     /// The last holder, while there is none.
@@ -39,6 +45,8 @@ impl LeaseEntry {
             fault: None,
             expected: None,
             waiting: OverflowCandidates::default(),
+            label: None,
+            group: None,
             overflow_reported: false,
             former: None,
         }

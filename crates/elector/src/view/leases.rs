@@ -196,6 +196,9 @@ impl View {
             .is_none_or(|known| known.version < snapshot.version);
         let version = snapshot.version;
         entry.known = true;
+        if fresh {
+            entry.label = seen.group;
+        }
         entry.handle_lease(now, snapshot, source);
         if !entry.has_candidates() {
             // Nothing is decided about it; the figures follow it.
@@ -243,6 +246,7 @@ impl View {
         let known = entry.election.lease().map(|lease| lease.record.clone());
         let was_followed = entry.abandoned().is_some();
         entry.fault = None;
+        entry.label = None;
         entry.known = true;
         entry.handle_lease_gone(now, version, source);
         if entry.election.lease().is_some() {

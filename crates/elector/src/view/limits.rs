@@ -99,7 +99,11 @@ impl Usage {
 
 /// About how many bytes are kept of a candidate.
 pub(super) fn bytes_of(candidate: &CandidateRecord) -> usize {
-    let spec = candidate.offer().map_or(0, strategies);
+    let spec = candidate.offer().map_or(0, |spec| {
+        let membership = spec.membership.as_ref();
+        let member = membership.map_or(0, |it| it.group.len() + it.member.as_str().len());
+        strategies(spec) + member
+    });
     FIXED_BYTES + 2 * candidate.name.as_str().len() + spec
 }
 

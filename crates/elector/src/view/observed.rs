@@ -17,6 +17,8 @@ pub(crate) struct LeaseSeen {
     pub(crate) key: LeaseKey,
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) snapshot: Result<LeaseSnapshot, Malformed>,
+    /// The group that it is a part of.
+    pub(crate) group: Option<Arc<str>>,
     /// The object for a PUT. `None` where it is large: it is read again when there is something to write.
     pub(crate) object: Option<PackedLease>,
 }
@@ -89,7 +91,9 @@ impl LeaseSeen {
 
     fn read(LeaseVersion { key, version }: LeaseVersion, object: Lease) -> Self {
         let snapshot = object.snapshot();
+        let group = object.group().ok().flatten().map(Arc::from);
         Self {
+            group,
             key,
             version,
             object: snapshot

@@ -56,6 +56,7 @@ fn lease(name: &str, version: u64, record: LeaseRecord) -> LeaseSeen {
         version: Some(version),
         object: PackedLease::new(Lease::default(), &snapshot),
         snapshot: Ok(snapshot),
+        group: None,
     }
 }
 

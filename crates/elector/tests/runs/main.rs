@@ -11,6 +11,7 @@ mod elections;
 mod events;
 mod failures;
 mod fairness;
+mod groups;
 mod health;
 mod large;
 mod leader_election;

@@ -358,6 +358,7 @@ async fn the_document_names_what_is_served() {
     let elector = RunningElector::start_client(&cluster, "one", electing("one"));
     pass(seconds(20)).await;
     let _good = ScriptedCandidate::start(&cluster, "ns", "good", "l", "1.1.0");
+    let _part = ScriptedCandidate::start_member(&cluster, "ns", "web", "a", "web-0", "1.1.0");
     pass(seconds(10)).await;
     let _bad = cluster.candidate("ns", "bad", "l", "1.0.0");
     pass(seconds(30)).await;

@@ -1,5 +1,8 @@
 //! The candidates of a lease that can be elected, the best one first, and the strategy that ranks them (R16).
 
+use std::cmp::Ordering;
+
+use crate::elector::hold_back::PreferenceKind;
 use crate::elector::state::Election;
 use crate::names::Identity;
 use crate::order::{CandidateOrder, Contender};
@@ -31,6 +34,19 @@ impl<'a> Contenders<'a> {
         Some(holder)
     }
 
+    /// For what `better` goes before the incumbent.
+    pub(super) fn preference_kind(&self, better: &Contender<'_>) -> PreferenceKind {
+        let equal =
+            |holder: &&Contender<'_>| self.order.compare_keys(better, holder) == Ordering::Equal;
+        if self.order.preferred == Some(&better.candidate.name) {
+            PreferenceKind::Operator
+        } else if self.holder().filter(equal).is_some() {
+            PreferenceKind::Balance
+        } else {
+            PreferenceKind::Strategy
+        }
+    }
+
     /// Says why `better` is to lead in place of the incumbent.
     pub(super) fn because_of_holder(&self, better: &Contender<'_>) -> String {
         self.holder().map_or_else(
@@ -57,6 +73,7 @@ impl Election {
         let order = CandidateOrder {
             preferred: preferred.map(|(preferred, _)| preferred),
             strategy,
+            assigned: self.group.assigned.as_ref(),
             incumbent: lease.and_then(|lease| lease.record.holder.as_ref()),
         };
         let eligible = self

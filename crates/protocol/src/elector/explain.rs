@@ -6,6 +6,7 @@
 //! production step decides.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::elector::action::Action;
@@ -38,6 +39,10 @@ pub struct Objects {
     ///
     /// [R23]: crate::rules#r23
     pub notices: Vec<HoldBackNotice>,
+    /// The group that the Lease names by its label; where it names none, that of its candidates counts.
+    pub group: Option<Arc<str>>,
+    /// The candidate that it is assigned to, as [`assign_groups`](crate::elector::assign_groups) finds it.
+    pub assigned: Option<Identity>,
 }
 
 /// An elector's next action, and the reason.
@@ -66,7 +71,7 @@ pub struct Explanation {
 }
 
 /// `now` in the replay: 475 years, and what is older is as old as that.
-const NOW: Instant = Instant::from_epoch(Duration::from_secs(15_000_000_000));
+pub(super) const NOW: Instant = Instant::from_epoch(Duration::from_secs(15_000_000_000));
 
 // === impl Explanation ===
 
@@ -134,8 +139,9 @@ fn pinged(effect: &Effect) -> Option<&Identity> {
     }
 }
 
-fn replay(objects: &Objects, now: Timestamp) -> Election {
+pub(super) fn replay(objects: &Objects, now: Timestamp) -> Election {
     let mut election = Election::absent(Instant::default());
+    election.handle_assigned(objects.assigned.clone());
     // One revision for each candidate; a name that stands twice in the input is taken in its newest revision.
     let mut newest: BTreeMap<&Identity, &CandidateRecord> = BTreeMap::new();
     for candidate in &objects.candidates {
@@ -242,7 +248,7 @@ fn replay_candidate(election: &mut Election, candidate: &CandidateRecord, now: T
 }
 
 /// Where a wire time lies on the clock of the replay; a time that is still to come counts as now.
-fn instant(time: Timestamp, now: Timestamp) -> Instant {
+pub(super) fn instant(time: Timestamp, now: Timestamp) -> Instant {
     let age = now.as_micros().saturating_sub(time.as_micros());
     let age = Duration::from_micros(u64::try_from(age).unwrap_or(0));
     Instant::from_epoch(NOW.since_epoch().saturating_sub(age))

@@ -4,15 +4,18 @@
 //! without a leader for an accept window, and may come back under another name or version at once, which R5 would not
 //! know again. So this memory belongs to the lease, whatever names and specs come and go.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::elector::observed_candidates::ObservedCandidates;
 use crate::lease::{LeaseRecord, LeaseSnapshot, Occupancy};
 use crate::names::Identity;
 use crate::renumber::{Renumber, Renumbering};
+use crate::spec::CandidateSpec;
 use crate::time::{Instant, Timestamp};
 use crate::timing::ElectorTiming;
 
@@ -22,12 +25,14 @@ use crate::timing::ElectorTiming;
 pub(super) struct HoldBack {
     /// The newest pre-emption after which the lease was not accepted.
     failed: Option<Box<FailedHandOver>>,
-    /// When holders were pre-empted, the oldest first.
+    /// When holders were pre-empted, the oldest first; those for the balance of a group are not among them.
     preemptions: Vec<Instant>,
+    /// When a holder was last pre-empted for the balance of its group.
+    balanced: Option<Instant>,
     /// Candidates that have accepted a term of this lease, in the order of their names.
     accepted: Vec<Identity>,
-    /// True if the holder was asked to make room in this term.
-    asked: bool,
+    /// For what the holder was asked to make room in this term, if it was.
+    asked: Option<PreferenceKind>,
     /// True if the holder before was pre-empted, and no grant has been accepted since.
     preempted: bool,
 }
@@ -40,6 +45,17 @@ struct FailedHandOver {
     failures: u8,
     /// The candidates that have stood unchanged since then.
     standing: BTreeSet<Identity>,
+}
+
+/// For what a candidate goes before the holder: each has a budget of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum PreferenceKind {
+    /// The group of the lease is balanced by it; by all else the two are equal.
+    Balance,
+    /// It is better by the strategy, or the holder cannot be elected.
+    Strategy,
+    /// An operator prefers it.
+    Operator,
 }
 
 /// Why a better candidate is not preferred yet. `Display` is a fragment that follows a colon.
@@ -57,6 +73,11 @@ pub enum HoldBackCause {
         /// Their number.
         count: u8,
         /// Within which time.
+        within: Duration,
+    },
+    /// The part was moved for the balance of its group a moment ago ([R16](crate::rules#r16)).
+    Balanced {
+        /// The time between two such moves.
         within: Duration,
     },
     /// Preferences of this term were withdrawn, so that electors seem to disagree ([R16](crate::rules#r16)).
@@ -109,11 +130,11 @@ impl HoldBack {
             Some(old) if old.holder == new.holder && old.term == new.term => {}
             Some(old) => {
                 self.note_end(now, old, new, candidates);
-                self.asked = false;
+                self.asked = None;
             }
-            None => (self.asked, self.preempted) = (false, false),
+            None => (self.asked, self.preempted) = (None, false),
         }
-        self.asked |= new.preferred_holder.is_some();
+        self.asked = self.asked.max(asked_for(after, candidates));
         if let Some(holder) = leader(new) {
             self.preempted = false;
             if candidates.contains(holder)
@@ -127,7 +148,7 @@ impl HoldBack {
 
     /// The Lease was deleted, and the present term with it.
     pub(super) fn end_lease(&mut self) {
-        (self.asked, self.preempted) = (false, false);
+        (self.asked, self.preempted) = (None, false);
     }
 
     /// A candidate has another version by now.
@@ -144,11 +165,12 @@ impl HoldBack {
     }
 
     /// Until when this candidate is not preferred, and why; `None` where it may be. For the one that an operator prefers
-    /// the budget is twice as large, whatever words come and go.
+    /// the budget is twice as large, whatever words come and go. A move for balance counts against none of these, and
+    /// comes once in that time.
     pub(super) fn holds(
         &self,
         name: &Identity,
-        by_operator: bool,
+        kind: PreferenceKind,
         now: Instant,
         timing: &ElectorTiming,
     ) -> Option<(Instant, HoldBackCause)> {
@@ -159,26 +181,46 @@ impl HoldBack {
                 HoldBackCause::FailedHandOver { failures },
             )
         });
-        let new = self
-            .failed
-            .as_ref()
-            .filter(|failed| self.is_new(failed, name));
-        let new = new.map(|failed| {
-            let until = failed.at.after(timing.preemption_window);
-            (until, HoldBackCause::NewSinceFailure)
-        });
+        let new = self.is_new_until(name, timing);
+        let new = new.map(|until| (until, HoldBackCause::NewSinceFailure));
         let within = timing.preemption_window;
-        let count = match by_operator {
-            true => timing.preemptions.saturating_mul(2),
-            false => timing.preemptions,
+        let budget = |count| {
+            let until = self.preempted_until(count, within)?;
+            Some((until, HoldBackCause::Preemptions { count, within }))
         };
-        let budget = self.preempted_until(count, within);
-        let budget = budget.map(|until| (until, HoldBackCause::Preemptions { count, within }));
+        let budget = match kind {
+            PreferenceKind::Operator => budget(timing.preemptions.saturating_mul(2)),
+            PreferenceKind::Strategy => budget(timing.preemptions),
+            PreferenceKind::Balance => self
+                .balanced
+                .map(|at| (at.after(within), HoldBackCause::Balanced { within })),
+        };
         [failed, new, budget]
             .into_iter()
             .flatten()
             .filter(|(until, _)| now < *until)
             .max_by_key(|(until, _)| *until)
+    }
+
+    /// When the holder was last pre-empted for the balance of its group.
+    pub(super) const fn balanced(&self) -> Option<Instant> {
+        self.balanced
+    }
+
+    /// Until when no candidate is preferred for balance.
+    pub(super) fn holds_balance_until(&self, timing: &ElectorTiming) -> Option<Instant> {
+        let failed = self.failed.as_ref().map(|failed| failed.held_until(timing));
+        let balanced = self.balanced.map(|at| at.after(timing.preemption_window));
+        failed.max(balanced)
+    }
+
+    /// Until when this candidate is not preferred for having appeared or changed since a hand-over failed.
+    pub(super) fn is_new_until(&self, name: &Identity, timing: &ElectorTiming) -> Option<Instant> {
+        let failed = self
+            .failed
+            .as_ref()
+            .filter(|failed| self.is_new(failed, name))?;
+        Some(failed.at.after(timing.preemption_window))
     }
 
     /// True if a grant goes to this candidate only when no other one acks: it has accepted no term of this lease, and
@@ -221,6 +263,10 @@ impl HoldBack {
                 (timing.held_back_after(failures), failures)
             }
             HoldBackCause::NewSinceFailure => (timing.preemption_window, 1),
+            HoldBackCause::Balanced { within } => {
+                self.balanced = Some(until.before(within));
+                return;
+            }
             // The memory of the present preference has this one.
             HoldBackCause::Withdrawn { .. } => return,
         };
@@ -253,13 +299,18 @@ impl HoldBack {
         }
         // A stranger's emptying pre-empts no holder: it may lead on.
         let made_room = new.occupancy() != Occupancy::Unproven;
-        if leader(old).is_some() && made_room && self.asked {
-            if self.preemptions.len() >= REMEMBERED_MAX {
-                self.preemptions.remove(0);
-            }
-            self.preemptions.push(now);
-            self.preempted = true;
+        let Some(kind) = self.asked.filter(|_| leader(old).is_some() && made_room) else {
+            return;
+        };
+        self.preempted = true;
+        if kind == PreferenceKind::Balance {
+            self.balanced = Some(now);
+            return;
         }
+        if self.preemptions.len() >= REMEMBERED_MAX {
+            self.preemptions.remove(0);
+        }
+        self.preemptions.push(now);
     }
 
     fn note_failure(
@@ -316,6 +367,10 @@ impl Renumber for HoldBack {
             return;
         }
         self.preemptions.retain_mut(|at| by.preemption(at));
+        let balanced = self.balanced.as_mut();
+        if !balanced.is_some_and(|at| by.preemption(at)) {
+            self.balanced = None;
+        }
         if let Some(failed) = &mut self.failed {
             by.failures(&mut failed.failures);
             if !by.failed_hand_over(&mut failed.at) {
@@ -353,6 +408,13 @@ impl fmt::Display for HoldBackCause {
                 "leaders have made room {count} times within {}s",
                 within.as_secs()
             ),
+            Self::Balanced { within } => {
+                write!(
+                    f,
+                    "the part was moved for balance within {}s",
+                    within.as_secs()
+                )
+            }
             Self::Withdrawn { times } => {
                 write!(
                     f,
@@ -382,6 +444,11 @@ impl FromStr for HoldBackCause {
         ) {
             let times = times.parse().ok();
             times.map(|times| Self::Withdrawn { times })
+        } else if let Some(seconds) = of("the part was moved for balance within ", "s") {
+            let seconds = seconds.parse().ok();
+            seconds.map(|seconds| Self::Balanced {
+                within: Duration::from_secs(seconds),
+            })
         } else {
             let counts = of("leaders have made room ", "s").and_then(|rest| {
                 let (count, seconds) = rest.split_once(" times within ")?;
@@ -394,6 +461,34 @@ impl FromStr for HoldBackCause {
         };
         cause.ok_or(HoldBackCauseError)
     }
+}
+
+/// For what the holder of this record is asked to make room, if it is.
+fn asked_for(lease: &LeaseSnapshot, candidates: &ObservedCandidates) -> Option<PreferenceKind> {
+    let record = &lease.record;
+    let preferred = record.preferred_holder.as_ref()?;
+    let overrides = &lease.overrides;
+    if overrides
+        .prefer
+        .as_ref()
+        .is_some_and(|word| &word.candidate == preferred)
+    {
+        return Some(PreferenceKind::Operator);
+    }
+    let is_for_balance = || {
+        let strategy = record.strategy.as_ref()?.strategy()?;
+        let spec = |name| candidates.get(name)?.candidate.offer().ok();
+        let (holder, preferred) = (spec(record.holder.as_ref()?)?, spec(preferred)?);
+        let group = |spec: &CandidateSpec| Some(Arc::clone(&spec.membership.as_ref()?.group));
+        let of_one_group = group(holder)? == group(preferred)?;
+        let equal = strategy.compare(holder, preferred) == Ordering::Equal;
+        let may_stay = strategy.eligible(holder).is_ok() && holder.stand_down.is_none();
+        Some(of_one_group && equal && may_stay && strategy.moves_for_balance())
+    };
+    Some(match is_for_balance() {
+        Some(true) => PreferenceKind::Balance,
+        _ => PreferenceKind::Strategy,
+    })
 }
 
 /// The holder that has accepted the term of this record.
@@ -413,6 +508,9 @@ mod tests {
             HoldBackCause::FailedHandOver { failures: 18 },
             HoldBackCause::NewSinceFailure,
             HoldBackCause::Withdrawn { times: 2 },
+            HoldBackCause::Balanced {
+                within: Duration::from_secs(600),
+            },
             HoldBackCause::Preemptions {
                 count: 6,
                 within: Duration::from_secs(600),

@@ -166,13 +166,13 @@ impl<'a> Step<'a> {
         let mut allowed = Vec::with_capacity(better.len());
         for contender in better {
             let name = &contender.candidate.name;
-            let by_operator = contenders.order.preferred == Some(name);
+            let kind = contenders.preference_kind(&contender);
             let timing = &self.settings.timing;
             let (window, longest) = self.election.patience(name, timing);
             let withdrawn = memory
                 .withdrawn_until(window, longest)
                 .map(|(until, times)| (until, HoldBackCause::Withdrawn { times }));
-            let held_back = hold_back.holds(name, by_operator, self.now, timing);
+            let held_back = hold_back.holds(name, kind, self.now, timing);
             let longest = held_back
                 .into_iter()
                 .chain(withdrawn)

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::elector::group_part::GroupMemory;
 use crate::elector::hold_back::HoldBack;
 use crate::elector::observation::ObservedCandidate;
 use crate::elector::observed_candidates::ObservedCandidates;
 use crate::elector::seen_preference::{CandidateNews, SeenPreference};
 use crate::lease::LeaseSnapshot;
-use crate::lease_watch::{Freshness, LeasePresence, LeaseWatch, NewsSource};
+use crate::lease_watch::{Freshness, LeasePresence, LeaseWatch, NewsSource, ObservedLease};
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::rejection::Rejection;
 use crate::renumber::renumber;
@@ -27,6 +28,7 @@ pub struct Election {
     pub(super) last_holder: Option<Identity>,
     pub(super) preference: SeenPreference,
     pub(super) hold_back: HoldBack,
+    pub(super) group: GroupMemory,
 }
 
 /// A candidate that was granted the lease and did not accept (R5).
@@ -77,6 +79,7 @@ impl Election {
             last_holder: None,
             preference: SeenPreference::default(),
             hold_back: HoldBack::default(),
+            group: GroupMemory::default(),
         }
     }
 
@@ -250,11 +253,22 @@ impl Election {
         now: Instant,
         timing: &ElectorTiming,
     ) -> bool {
-        self.passed_over.get(name).is_some_and(|failed| {
-            now < failed
+        let until = self.passed_over_until(name, timing);
+        until.is_some_and(|until| now < until)
+    }
+
+    /// Until when a candidate is or was passed over.
+    pub(super) fn passed_over_until(
+        &self,
+        name: &Identity,
+        timing: &ElectorTiming,
+    ) -> Option<Instant> {
+        let failed = self.passed_over.get(name)?;
+        Some(
+            failed
                 .since
-                .after(timing.passed_over_after(failed.failures))
-        })
+                .after(timing.passed_over_after(failed.failures)),
+        )
     }
 
     /// For how long a preference of this candidate stands against what this elector sees, and at most after doublings.
@@ -283,6 +297,14 @@ impl Election {
             .min(LONGEST_LEASE)
     }
 
+    /// From when on a held record is late, so that its successor is prepared: after two thirds of its duration. A record
+    /// without a usable one counts as long as any candidate's could (R4).
+    pub(super) fn late_at(&self, watched: &ObservedLease, timing: &ElectorTiming) -> Instant {
+        let duration = watched.snapshot.record.duration();
+        let duration = duration.unwrap_or_else(|| self.longest_lease(timing));
+        watched.since.after(duration * 2 / 3)
+    }
+
     /// Learns from one record following another: an accept, a grant without one, a release.
     fn note_succession(&mut self, now: Instant, before: &LeaseSnapshot, after: &LeaseSnapshot) {
         let (old, new) = (&before.record, &after.record);
@@ -302,6 +324,7 @@ impl Election {
         if old.is_unaccepted_grant() {
             self.note_failure(now, holder);
         }
+        self.note_lapse(now, before);
         self.last_holder = match &new.holder {
             None => Some(holder.clone()),
             Some(_) => None,
@@ -319,7 +342,7 @@ impl Election {
     }
 
     /// There is news of a candidate, which matters where it is the preferred one.
-    fn note_news(&mut self, name: &Identity, news: CandidateNews) {
+    pub(super) fn note_news(&mut self, name: &Identity, news: CandidateNews) {
         let mut preference = std::mem::take(&mut self.preference);
         preference.note_news(self.lease(), name, news);
         self.preference = preference;
@@ -363,7 +386,8 @@ renumber!(Election {
     candidates,
     passed_over,
     preference,
-    hold_back
+    hold_back,
+    group
 });
 
 // === impl PassedOver ===

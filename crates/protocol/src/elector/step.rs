@@ -144,7 +144,7 @@ impl<'a> Step<'a> {
         let duration = record
             .duration()
             .unwrap_or_else(|| self.election.longest_lease(&self.settings.timing));
-        let late_at = watched.since.after(duration * 2 / 3);
+        let late_at = self.election.late_at(watched, &self.settings.timing);
         let accepted = !record.is_unaccepted_grant();
         if self.now >= late_at {
             let (holder, after) = (holder.clone(), duration);

@@ -25,6 +25,8 @@ pub(super) struct AcquisitionWatch {
     confirmed: Option<Instant>,
     /// True if an operator wants this process not to lead (R16).
     stands_down: bool,
+    /// The time for which a free lease is left to others, besides what the rules demand.
+    delay: Duration,
     /// The holder that the lease was taken from, if that one may have been alive.
     taken_from: Option<LivingHolder>,
 }
@@ -72,6 +74,7 @@ impl AcquisitionWatch {
             pinged: None,
             confirmed: None,
             stands_down: false,
+            delay: Duration::ZERO,
             taken_from: None,
         }
     }
@@ -126,6 +129,11 @@ impl AcquisitionWatch {
     /// An operator wants this process not to lead, or does so no more.
     pub(super) const fn note_stand_down(&mut self, stands_down: bool) {
         self.stands_down = stands_down;
+    }
+
+    /// The process acquires other leases before this one.
+    pub(super) const fn note_delay(&mut self, delay: Duration) {
+        self.delay = delay;
     }
 
     /// A read has said what the Lease is now.
@@ -227,9 +235,10 @@ impl AcquisitionWatch {
     /// Its way to acquire the lease, where it may: no operator wants it not to lead, and its own wish belongs to
     /// no other elector.
     fn acquisition<'a>(&self, config: &'a HolderConfig) -> Option<(&'a Acquisition, Duration)> {
-        let acquires = config.mode.acquisition()?;
-        let ours = acquires.0.strategy.as_ref().is_none_or(is_ours);
-        (!self.stands_down && ours).then_some(acquires)
+        let (acquisition, fallback) = config.mode.acquisition()?;
+        let ours = acquisition.strategy.as_ref().is_none_or(is_ours);
+        let waits = fallback.saturating_add(self.delay);
+        (!self.stands_down && ours).then_some((acquisition, waits))
     }
 
     /// From when on the time of an elector counts: the record is free, and a ping restarts that time once.

@@ -315,6 +315,14 @@ impl Holder {
         })
     }
 
+    /// The process acquires other leases before this one: it leaves this one alone for that much longer once it is free,
+    /// besides what the rules demand ([R18](crate::rules#r18)). It accepts what it is granted all the same.
+    pub const fn handle_delay(&mut self, delay: Duration) {
+        if let Some(acquisition) = &mut self.acquisition {
+            acquisition.note_delay(delay);
+        }
+    }
+
     /// Nothing of the work runs any more, whether it was asked to stop or ended by itself.
     pub fn handle_work_stopped(&mut self, now: Moment) {
         self.end_expired_belief(now.holder);

@@ -10,7 +10,8 @@ use crate::spec::CandidateSpec;
 /// holder, or to the candidate that has been there for longest.
 ///
 /// No candidate is better than another by this strategy, so that the rest of the order decides
-/// ([R16](crate::rules#r16)): the incumbent, the older object, the name.
+/// ([R16](crate::rules#r16)): the incumbent, in a group the member that a vacant part is assigned to, the older object,
+/// the name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sticky;
 
@@ -23,6 +24,11 @@ impl Strategy for Sticky {
 
     fn compare(&self, _: &CandidateSpec, _: &CandidateSpec) -> Ordering {
         Ordering::Equal
+    }
+
+    /// The leader stays, and a group spreads its vacant parts alone.
+    fn moves_for_balance(&self) -> bool {
+        false
     }
 
     fn because(&self, _: &CandidateSpec, _: &CandidateSpec) -> String {

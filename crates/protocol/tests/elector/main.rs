@@ -7,11 +7,13 @@
 
 mod absence;
 mod acks;
+mod balance;
 mod conflicts;
 mod disagreeing;
 mod doubted;
 mod fixture;
 mod frozen;
+mod groups;
 mod held;
 mod hold_back;
 mod maintenance;

@@ -7,6 +7,7 @@
 )]
 
 mod arbitrary;
+mod assigned;
 mod gaps;
 mod operators;
 mod preemptions;
@@ -426,6 +427,7 @@ proptest! {
         list in vec(candidates(), 1..6),
         incumbent in option::of(identities()),
         preferred in option::of(identities()),
+        assigned in option::of(identities()),
         shift in 0..6usize,
         strategy in arbitrary::known_strategies(),
     ) {
@@ -445,6 +447,7 @@ proptest! {
         let order = CandidateOrder {
             preferred: preferred.as_ref(),
             strategy: ranking,
+            assigned: assigned.as_ref(),
             incumbent: incumbent.as_ref(),
         };
         let sorted = order.best_first(contenders.iter().copied());

@@ -257,6 +257,7 @@ impl<K: WatchedObject, L: Default + Extend<K>> NamespaceWatch<K, L> {
         self.pace.wait().await;
         let mut parameters = WatchParams::default().timeout(whole_seconds(self.options.timeout));
         parameters.field_selector.clone_from(&self.fields);
+        parameters.label_selector.clone_from(&self.options.labels);
         let timeout = self.cluster.request_timeout();
         let request = self.api.watch(&parameters, &at);
         let asked = Instant::now();
@@ -369,6 +370,7 @@ impl<K: WatchedObject, L: Default + Extend<K>> NamespaceWatch<K, L> {
     fn list_parameters(&self) -> ListParams {
         ListParams {
             field_selector: self.fields.clone(),
+            label_selector: self.options.labels.clone(),
             ..ListParams::default()
         }
     }

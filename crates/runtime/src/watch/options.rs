@@ -34,6 +34,9 @@ pub struct WatchOptions {
     /// True if a list takes the place of a watch that is refused for lack of rights, each time that it is tried again.
     /// For a candidate, which can do with the newest state alone. An elector has to know what it may have missed.
     pub lists_unwatched: bool,
+    /// The labels that an object has to have, as a selector of the API: all objects where it is `None`. A label that is
+    /// removed looks like a deletion.
+    pub labels: Option<String>,
     /// Seeds the jitter of the pauses, so that many clients of one server spread and a simulation repeats.
     pub seed: u64,
 }
@@ -63,6 +66,7 @@ impl WatchOptions {
             backoff_min: Duration::from_millis(200),
             backoff_max: Duration::from_secs(2),
             lists_unwatched: false,
+            labels: None,
             seed,
         }
     }

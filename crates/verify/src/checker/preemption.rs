@@ -11,7 +11,7 @@ use crate::recorded_writer::{ElectorSight, RecordedWriter};
 /// The pre-emptions of a lease so far, and the term under way.
 #[derive(Debug, Default)]
 pub(super) struct Preemptions {
-    /// Holders that made room.
+    /// Holders that made room, but for balance alone: that has no share in the budget (L9).
     done: Vec<SeenSpan>,
     /// Pre-emptions whose electee did not accept.
     failures: Vec<SeenSpan>,
@@ -21,6 +21,8 @@ pub(super) struct Preemptions {
     is_accepted: bool,
     /// When the holder of this term was first asked to make room.
     asked: Option<Timestamp>,
+    /// True if it was asked for anything but balance.
+    counts: bool,
     /// When the holder before was asked, where it made room and no electee has accepted since.
     preempted: Option<Timestamp>,
 }
@@ -46,13 +48,14 @@ const HELD_BACK: Duration = Duration::from_secs(60);
 // === impl Preemptions ===
 
 impl Preemptions {
-    /// Takes in the next revision, and says what is wrong with it.
+    /// Takes in the next revision, and says what is wrong with it; `for_balance` where its preference is for that alone.
     pub(super) fn follow(
         &mut self,
         before: Option<&LeaseSnapshot>,
         after: &LeaseSnapshot,
         at: Timestamp,
         writer: Option<&RecordedWriter>,
+        for_balance: bool,
     ) -> Result<(), String> {
         let (overrides, record) = (before.map(|it| &it.overrides), &after.record);
         let before = before.filter(|it| it.uid == after.uid);
@@ -86,8 +89,10 @@ impl Preemptions {
         let by_operator = overrides.and_then(|overrides| overrides.prefer.as_ref());
         let by_operator = by_operator.is_some_and(|it| it.candidate == *preferred);
         let budget = if by_operator { 2 * BUDGET } else { BUDGET };
+        let budget = (!for_balance).then_some(budget);
         let judged = self.preference(writer, sight, preferred, budget);
         self.asked.get_or_insert(writer.sent);
+        self.counts |= !for_balance;
         judged
     }
 
@@ -95,7 +100,9 @@ impl Preemptions {
     fn change_term(&mut self, at: Timestamp, before: &LeaseRecord, after: &LeaseRecord) {
         let made_room = after.holder.is_some() || is_released(after);
         if let Some(from) = self.asked.filter(|_| self.is_accepted && made_room) {
-            self.done.push(SeenSpan { from, at });
+            if self.counts {
+                self.done.push(SeenSpan { from, at });
+            }
             self.preempted = Some(from);
         } else if before.holder.is_some()
             && !self.is_accepted
@@ -108,15 +115,16 @@ impl Preemptions {
     fn begin_term(&mut self, accepted: bool) {
         self.is_accepted = accepted;
         self.asked = None;
+        self.counts = false;
     }
 
-    /// An elector asks a holder to make room.
+    /// An elector asks a holder to make room; `budget` is none where it does so for balance.
     fn preference(
         &self,
         writer: &RecordedWriter,
         sight: &ElectorSight,
         preferred: &Identity,
-        budget: usize,
+        budget: Option<usize>,
     ) -> Result<(), String> {
         let lately = |spans: &[SeenSpan], time| {
             let seen = spans.iter().filter(|span| sight.saw(span.from, span.at));
@@ -124,7 +132,7 @@ impl Preemptions {
                 .count()
         };
         let count = lately(&self.done, WINDOW);
-        if count >= budget {
+        if budget.is_some_and(|budget| count >= budget) {
             return Err(format!(
                 "{preferred} is preferred after {count} holders made room within {WINDOW:?} (R23)"
             ));

@@ -2,6 +2,7 @@
 
 mod acquisition;
 mod extent;
+mod groups;
 mod histories;
 mod leadership;
 mod locks;

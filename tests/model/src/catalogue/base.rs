@@ -128,6 +128,11 @@ pub(super) const BLANKED_TWICE: Interference = Interference {
     blanks: 2,
     ..Interference::NONE
 };
+/// A stranger takes the label away, and makes the Lease look newborn, label and all.
+pub(super) const UNLABELLED: Interference = Interference {
+    unlabels: 1,
+    ..BLANKED
+};
 /// A stranger releases another client's term, as client-go would after a pause.
 pub(super) const WIPED: Interference = Interference {
     wipes: 1,

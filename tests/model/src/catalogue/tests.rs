@@ -39,10 +39,11 @@ fn every_safe_run_has_something_to_meet() {
 #[test]
 fn every_change_by_a_stranger_is_met_from_every_start_and_twice() {
     type Times = fn(Interference) -> u8;
-    let changes: [(&str, Times); 4] = [
+    let changes: [(&str, Times); 5] = [
         ("delete", |by| by.deletions),
         ("create", |by| by.creations),
         ("blank", |by| by.blanks),
+        ("unlabel", |by| by.unlabels),
         ("wipe", |by| by.wipes),
     ];
     let as_the_rules_are: Vec<Run> = runs().into_iter().filter(Run::is_as_shipped).collect();

@@ -13,7 +13,7 @@ use super::super::witness::Witnesses as Met;
 use super::base::{
     AUTO, BASE, BESIDE, BLANKED, BLANKED_TWICE, BUILTIN, DELETED, DELETED_TWICE, HANDED_OVER,
     HELD_BACK, LED, LOCK, ORDERLY, OWN, PINGED, PLAIN, RENEWS_AT_WILL, TAKEN, TAKEN_NEW, THREE,
-    UNKNOWN, WIPED, ticks,
+    UNKNOWN, UNLABELLED, WIPED, ticks,
 };
 
 macro_rules! worlds {
@@ -268,6 +268,15 @@ worlds! {
     "MC-P7e" "plain: W is above W_max as configured": PLAIN
         { interference: DELETED, flag: Some(TICK) } => SafeAndLive(TAKEN | Met::RETURNS);
 
+    // The Leases of a group bear a label. They are watched by their names alone, so a label that comes and goes is one
+    // more revision; by the label, a Lease that loses it would look deleted while its terms go on.
+    "MC-P8" "plain: a stranger takes the label of a group away": PLAIN
+        { interference: Interference { unlabels: 2, ..BLANKED } }
+        => SafeAndLive(TAKEN | Met::TAKES_UNPROVEN | Met::UNLABELLED);
+    "MC-P8b" "auto: the same, no lease at first, 1 elector": AUTO
+        { start: Absent, interference: UNLABELLED, restarts: false, full: Only }
+        => SafeAndLive(TAKEN_NEW | Met::BESIDE | Met::UNLABELLED);
+
     // The locks of electors: that of the one which is built in, taken by ours, and our own.
     "MC-P3" "the built-in lock: taken by an elector": LOCK { full: Only } => SafeAndLive(Met::LEADS | Met::DISPLACES);
     "MC-P3b" "the built-in lock: taken over early, and let go of at once": LOCK with ReleaseEarly
@@ -301,6 +310,10 @@ worlds! {
         { one_name: true } => Unsafe(OneBeliever, "R8");
     "MC-P-token" "plain: a release counts in spite of the token": PLAIN with TrustAnyRelease
         { interference: WIPED } => Unsafe(OneBeliever, "R6");
+    "MC-P-label" "plain: Leases are watched by a label": PLAIN with WatchByLabel
+        { interference: UNLABELLED } => Unsafe(OneBeliever, "R6");
+    "MC-P2-label" "auto: Leases are watched by a label, 1 elector": AUTO with WatchByLabel
+        { interference: UNLABELLED, restarts: false } => Unsafe(OneBeliever, "R6");
     "MC-P4" "auto: the fallback instead of the expiry": AUTO with FallbackInstead
         { restarts: false } => Unsafe(OneBeliever, "R18");
 }

@@ -198,7 +198,8 @@ impl BundleContents {
         let now = present();
         self.put_list("words", &words::rows(&listed, now));
         let hold_backs = cluster::hold_backs(cluster, namespace).await;
-        let objects = listed.collect(LeaseChoice::Elected, hold_backs);
+        let mut objects = listed.collect(LeaseChoice::Elected, hold_backs);
+        objects.assign_groups(now, &row::settings(&objects));
         self.put_list("status", &row::rows(&objects, now));
         self.put_list("faults", &objects.faults);
     }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use elector_api::{Lease, Rfc3339, ToldEvent, age};
 use elector_protocol::{LeaseKey, Timestamp};
 use elector_runtime::{Cluster, Target, Verb, list_told_events};
-use elector_verify::{EntryContent, RecordingReader};
+use elector_verify::{EntryContent, History, RecordingReader};
 use serde::{Serialize, Serializer};
 
 use crate::{input, output};
@@ -63,8 +63,6 @@ const LEADERLESS: &[&str] = &["Released", "Removed", "Deleted"];
 impl LeasePast {
     /// The reports of electors in Events, and the start of the present holder, by its Lease.
     pub(super) async fn told(cluster: &Cluster, lease: &LeaseKey) -> anyhow::Result<Self> {
-        let events = list_told_events(cluster, lease).await?;
-        let mut lines: Vec<_> = events.into_iter().map(PastLine::from).collect();
         let target = Target {
             verb: Verb::Get,
             resource: "leases.coordination.k8s.io".into(),
@@ -73,21 +71,30 @@ impl LeasePast {
         };
         let (namespace, name) = (&lease.namespace, &lease.name);
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
-        match cluster.request::<Lease>(target, &path, None).await {
-            Ok(present) => {
-                let line = PastLine::of_present(&present);
-                let is_known = |line: &PastLine| {
-                    let same =
-                        |other: &PastLine| (&other.leader, other.term) == (&line.leader, line.term);
-                    lines.iter().any(same)
-                };
-                let line = line.filter(|line| !is_known(line));
-                lines.extend(line);
-                lines.sort_by_key(|line| line.at);
-            }
-            Err(error) if error.code() == Some(404) => {}
+        let present = match cluster.request::<Lease>(target, &path, None).await {
+            Ok(present) => Some(present),
+            Err(error) if error.code() == Some(404) => None,
             Err(error) => return Err(error.into()),
-        }
+        };
+        Self::with_lease(cluster, lease, present.as_ref()).await
+    }
+
+    /// The same, where the Lease is known as it is now.
+    pub(super) async fn with_lease(
+        cluster: &Cluster,
+        lease: &LeaseKey,
+        present: Option<&Lease>,
+    ) -> anyhow::Result<Self> {
+        let events = list_told_events(cluster, lease).await?;
+        let mut lines: Vec<_> = events.into_iter().map(PastLine::from).collect();
+        let is_known = |line: &PastLine| {
+            let same = |other: &PastLine| (&other.leader, other.term) == (&line.leader, line.term);
+            lines.iter().any(same)
+        };
+        let line = present.and_then(PastLine::of_present);
+        let line = line.filter(|line| !is_known(line));
+        lines.extend(line);
+        lines.sort_by_key(|line| line.at);
         Ok(Self {
             lease: lease.clone(),
             lines,
@@ -96,17 +103,8 @@ impl LeasePast {
         })
     }
 
-    /// The past in a recorded watch: each revision in which the holder or the term is another. Unreadable parts are
-    /// named on standard error.
-    pub(super) fn recorded(path: &Path, lease: &LeaseKey) -> anyhow::Result<Self> {
-        let (name, bytes) = input::read(path)?;
-        let text = String::from_utf8(bytes).with_context(|| format!("read {name}"))?;
-        let mut reader = RecordingReader::default();
-        reader.read(&name, &text);
-        let (history, errors) = reader.finish();
-        for error in errors {
-            output::print_error(error);
-        }
+    /// The past in a recorded watch: each revision in which the holder or the term is another.
+    pub(super) fn of_history(history: &History, lease: &LeaseKey) -> Self {
         let mut lines: Vec<PastLine> = Vec::new();
         let mut until = None;
         for entry in history.entries() {
@@ -125,12 +123,12 @@ impl LeasePast {
                 lines.push(line);
             }
         }
-        Ok(Self {
+        Self {
             lease: lease.clone(),
             lines,
             until,
             source: PastSource::Recording,
-        })
+        }
     }
 
     /// The reach of this past, in words.
@@ -158,6 +156,19 @@ impl LeasePast {
             PastSource::Recording => "it is not in the recording",
         }
     }
+}
+
+/// A recorded watch. Unreadable parts are named on standard error.
+pub(super) fn read_recording(path: &Path) -> anyhow::Result<History> {
+    let (name, bytes) = input::read(path)?;
+    let text = String::from_utf8(bytes).with_context(|| format!("read {name}"))?;
+    let mut reader = RecordingReader::default();
+    reader.read(&name, &text);
+    let (history, errors) = reader.finish();
+    for error in errors {
+        output::print_error(error);
+    }
+    Ok(history)
 }
 
 // === impl PastLine ===

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::printer::Printer;
 use super::query::StatusQuery;
-use super::row::{StatusRow, rows};
+use super::row::{StatusRow, rows, settings};
 use crate::explain::input::{Collector, InputObjects};
 use crate::explain::{cluster, present};
 use crate::output;
@@ -87,6 +87,7 @@ fn input(
         collector.hold_back(event.clone());
     }
     let mut objects = collector.finish();
+    objects.assign_groups(present(), &settings(&objects));
     objects.keep(query.namespace.as_deref(), query.lease.as_deref());
     objects
 }

@@ -7,6 +7,7 @@ use elector_runtime::printable_json;
 use super::query::StatusQuery;
 use super::row::StatusRow;
 use super::table::StatusTable;
+use crate::explain::group::{Groups, group_lines};
 use crate::explain::{in_place, present};
 use crate::output;
 use crate::yaml::to_yaml;
@@ -66,6 +67,30 @@ impl Printer {
             }
         }
         .context("print the status")
+    }
+
+    /// Prints below a table how the groups among these rows are spread.
+    pub(super) fn print_groups(
+        &self,
+        rows: &[StatusRow],
+        groups: &Groups,
+        query: &StatusQuery,
+    ) -> anyhow::Result<()> {
+        if !matches!(self.format, None | Some(StatusFormat::Wide)) {
+            return Ok(());
+        }
+        let is_shown = |namespace: &str, name: &str| {
+            rows.iter().any(|row| {
+                let group = row.group.as_ref();
+                row.namespace == namespace && group.is_some_and(|group| group.name == name)
+            })
+        };
+        let lines = group_lines(groups, query.namespace.is_none(), is_shown);
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let text = output::columns(&lines, 3).join("\n");
+        output::print(&format!("\n{text}\n")).context("print the groups")
     }
 
     /// Prints rows that are new or have changed, each in JSON or YAML as a document of its own.

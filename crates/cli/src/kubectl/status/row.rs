@@ -8,6 +8,7 @@ use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseRecord, OutOfTi
 use serde::Serialize;
 
 use super::proof_wait::ProofWait;
+use crate::explain::group::GroupRow;
 use crate::explain::input::InputObjects;
 use crate::explain::operator::why_ignored;
 
@@ -38,6 +39,9 @@ pub(in crate::kubectl) struct StatusRow {
     /// The next action of an elector.
     pub(in crate::kubectl) action: &'static str,
     pub(in crate::kubectl) why: String,
+    /// Where it is a part of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::kubectl) group: Option<GroupRow>,
     pub(in crate::kubectl) candidates: Vec<StatusCandidate>,
 }
 
@@ -67,10 +71,7 @@ pub(in crate::kubectl) enum LeaseState {
 
 /// All elections, sorted by namespace and lease.
 pub(in crate::kubectl) fn rows(objects: &InputObjects, now: Timestamp) -> Vec<StatusRow> {
-    let settings = Settings {
-        preference_field: objects.preference_field,
-        ..Settings::default()
-    };
+    let settings = settings(objects);
     let rows = objects.elections.iter().map(|(key, election)| {
         let told = Explanation::of(election, now, &settings);
         let record = election.lease.as_ref().map(|(lease, _)| &lease.record);
@@ -83,6 +84,7 @@ pub(in crate::kubectl) fn rows(objects: &InputObjects, now: Timestamp) -> Vec<St
             row.free_at = Some(Rfc3339(wait.until).to_string());
             row.why = wait.why;
         }
+        row.group = GroupRow::of(election);
         row.candidates = StatusCandidate::all(&told, &election.candidates);
         if let Some(fault) = objects.unreadable.get(key) {
             row.state = LeaseState::Unreadable;
@@ -93,6 +95,14 @@ pub(in crate::kubectl) fn rows(objects: &InputObjects, now: Timestamp) -> Vec<St
         row
     });
     rows.collect()
+}
+
+/// The settings of the electors, as far as the objects tell.
+pub(in crate::kubectl) fn settings(objects: &InputObjects) -> Settings {
+    Settings {
+        preference_field: objects.preference_field,
+        ..Settings::default()
+    }
 }
 
 // === impl StatusRow ===
@@ -140,6 +150,7 @@ impl StatusRow {
                 )
                 .collect::<Vec<_>>()
                 .join("; "),
+            group: None,
             candidates: Vec::new(),
         }
     }
@@ -148,7 +159,7 @@ impl StatusRow {
     pub(in crate::kubectl) fn says_the_same(&self, other: &Self) -> bool {
         let lease = |row: &Self| {
             let now = (row.state, row.holder.clone(), row.since.clone(), row.term);
-            let then = (row.next.clone(), row.free_at.is_some());
+            let then = (row.next.clone(), row.free_at.is_some(), row.group.clone());
             (now, then, row.strategy.clone(), row.action)
         };
         let candidates = |row: &Self| {

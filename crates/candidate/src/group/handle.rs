@@ -1,0 +1,102 @@
+//! The handle of a process in its group: what it leads, asked from anywhere in the process and at any time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _, stream};
+
+use super::parts::Parts;
+use crate::handle::CandidateHandle;
+use crate::health::Unhealthy;
+
+/// The parts of a group as this process knows them, for the rest of it: web handlers, metrics, controllers that outlive a
+/// term. Clones are the same one.
+///
+/// It is obtained before the run ([`GroupCandidate::handle`](crate::GroupCandidate::handle)), and lives before, between and
+/// after the terms of its parts. Each part has a [`CandidateHandle`] of its own, which says all that can be said of one
+/// lease.
+///
+/// ```
+/// use elector_candidate::GroupHandle;
+///
+/// fn led(group: &GroupHandle) -> usize {
+///     group.parts().iter().filter(|part| part.is_leader()).count()
+/// }
+/// ```
+#[derive(Clone)]
+pub struct GroupHandle(Arc<GroupView>);
+
+/// What the clones of a handle share.
+pub(crate) struct GroupView {
+    /// The way in which the work is divided.
+    pub(crate) division: Parts,
+    /// One for each part, in their order.
+    handles: Box<[CandidateHandle]>,
+}
+
+// === impl GroupHandle ===
+
+impl GroupHandle {
+    pub(crate) fn new(division: Parts, handles: impl Iterator<Item = CandidateHandle>) -> Self {
+        Self(Arc::new(GroupView {
+            division,
+            handles: handles.collect(),
+        }))
+    }
+
+    /// The parts, in the order in which [`Parts`] has them: that of the names, or that of the ranges.
+    pub fn parts(&self) -> &[CandidateHandle] {
+        &self.0.handles
+    }
+
+    /// Each part now, and again whenever its status has changed, until the run has ended or was dropped.
+    ///
+    /// A part that changes more than once before the stream is asked again comes once. What is worth waking for is what
+    /// [`CandidateHandle::changes`] says.
+    pub fn changes(&self) -> impl Stream<Item = CandidateHandle> + Send + Unpin + 'static + use<> {
+        let changes = self.parts().iter().map(|part| {
+            let part = part.clone();
+            part.changes().map(move |_| part.clone()).boxed()
+        });
+        stream::select_all(changes)
+    }
+
+    /// The check of a liveness probe (`/livez`): no work of any part runs that may act no more
+    /// ([`CandidateHandle::check_live`]). Only a restart of the process ends such work.
+    ///
+    /// # Errors
+    ///
+    /// When work of a part should have stopped; the text names its Lease and says since when.
+    pub fn check_live(&self) -> Result<(), Unhealthy> {
+        self.check(CandidateHandle::check_live)
+    }
+
+    /// The check of a readiness probe (`/readyz`): this process is well by its probe
+    /// ([`GroupCandidate::with_health`](crate::GroupCandidate::with_health)), so that it could lead. It need not lead any
+    /// part for that.
+    ///
+    /// # Errors
+    ///
+    /// While it is unwell, and so no candidate for any part.
+    pub fn check_ready(&self) -> Result<(), Unhealthy> {
+        self.check(CandidateHandle::check_ready)
+    }
+
+    fn check(
+        &self,
+        check: impl Fn(&CandidateHandle) -> Result<(), Unhealthy>,
+    ) -> Result<(), Unhealthy> {
+        self.parts()
+            .iter()
+            .try_for_each(|part| check(part).map_err(|unhealthy| unhealthy.of(part.lease())))
+    }
+}
+
+impl fmt::Debug for GroupHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupHandle")
+            .field("parts", &self.0.division)
+            .field("handles", &self.0.handles)
+            .finish()
+    }
+}

@@ -1,0 +1,94 @@
+//! Leases that are parts of a group: each goes where it is assigned, and its Lease says so.
+
+use std::collections::BTreeMap;
+
+use elector::Config;
+use elector_api::GROUP_LABEL;
+use elector_testing::{LEASES, ScriptedCandidate, TestCluster, pass, seconds};
+use serde_json::Value;
+
+use crate::RunningElector;
+
+const PARTS: [&str; 4] = ["web-0", "web-1", "web-2", "web-3"];
+
+/// A process that stands for all parts; dropping it is a crash.
+fn start(cluster: &TestCluster, member: &str) -> Vec<ScriptedCandidate> {
+    let part = |part| ScriptedCandidate::start_member(cluster, "ns", "web", member, part, "1.0.0");
+    PARTS.into_iter().map(part).collect()
+}
+
+/// The number of parts that each member leads.
+fn loads(cluster: &TestCluster) -> BTreeMap<String, usize> {
+    let mut loads = BTreeMap::new();
+    for part in PARTS {
+        let holder = cluster.holder("ns", part).unwrap();
+        let member = holder.split_once('.').map(|(member, _)| member.to_owned());
+        *loads.entry(member.unwrap_or_default()).or_default() += 1;
+    }
+    loads
+}
+
+fn expected(loads: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    let own = |(member, load): &(&str, usize)| ((*member).to_owned(), *load);
+    loads.iter().map(own).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_is_spread_over_its_members_as_they_come_and_go() {
+    let cluster = TestCluster::with_gate();
+    let elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    let a = start(&cluster, "a");
+    let _b = start(&cluster, "b");
+    pass(seconds(5)).await;
+    assert_eq!(loads(&cluster), expected(&[("a", 2), ("b", 2)]));
+    for part in PARTS {
+        let lease = cluster.read(LEASES, "ns", part).unwrap();
+        let label = &lease["metadata"]["labels"][GROUP_LABEL];
+        assert_eq!(
+            *label,
+            Value::from("web"),
+            "it is taken from the candidates"
+        );
+    }
+    // A newcomer gets its share once it has settled.
+    let _c = start(&cluster, "c");
+    pass(seconds(29)).await;
+    assert_eq!(loads(&cluster), expected(&[("a", 2), ("b", 2)]));
+    pass(seconds(3)).await;
+    let after_join = loads(&cluster);
+    assert_eq!(after_join, expected(&[("a", 1), ("b", 2), ("c", 1)]));
+    let figures = elector.metrics.encode();
+    for line in [
+        "elector_group_parts{namespace=\"ns\",state=\"settled\"} 4",
+        "elector_group_parts{namespace=\"ns\",state=\"to_move\"} 0",
+        "elector_group_parts{namespace=\"ns\",state=\"vacant\"} 0",
+        "elector_group_moves_total{namespace=\"ns\"} 1",
+    ] {
+        assert!(
+            figures.lines().any(|it| it == line),
+            "no {line} in\n{figures}"
+        );
+    }
+    // The parts of one that crashed go to the others, and no other part moves.
+    drop(a);
+    pass(seconds(20)).await;
+    assert_eq!(loads(&cluster), expected(&[("b", 2), ("c", 2)]));
+}
+
+/// An elector that starts later finds the groups in what is there, and moves nothing among equals.
+#[tokio::test(start_paused = true)]
+async fn another_elector_assigns_the_same() {
+    let cluster = TestCluster::with_gate();
+    let first = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    let _members = [start(&cluster, "a"), start(&cluster, "b")];
+    pass(seconds(5)).await;
+    let terms = || PARTS.map(|part| cluster.term("ns", part));
+    let before = (loads(&cluster), terms());
+    assert_eq!(before.0, expected(&[("a", 2), ("b", 2)]));
+    drop(first);
+    let _second = RunningElector::start(&cluster, Config::default());
+    pass(seconds(120)).await;
+    assert_eq!((loads(&cluster), terms()), before);
+}

@@ -1,0 +1,534 @@
+//! A group of leases as one elector sees it: who is a member, who has settled, and which member is to lead which part.
+//!
+//! ```text
+//!   Election::part ──handle_part──> LeaseGroup ──assign(now)──> [Assignment, …] ──> Election::handle_assigned
+//!        (each lease of the group)      │                            (those that changed)
+//!                                       └─ next_due, wake_at: when a part or a member is to be looked at again
+//! ```
+//!
+//! A *member* is a process with a candidate for at least one part, unless one of its candidates has left its newest ping
+//! unanswered; an ack of any of them since then brings it back. In quiet times no candidate acks for 15 min, so silence
+//! alone says nothing.
+//!
+//! A newcomer gets vacant parts at once, and parts that others lead after [`LeaseGroup::SETTLING`], doubled for each time
+//! that a process of the same Pod let its leases expire, up to [`LeaseGroup::SETTLING_MAX`]: a replica that crashes in a
+//! loop takes nothing with it. What it let expire within one such time counts once, and all of it is forgotten after an
+//! hour without.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::assign::{AssignablePart, PartMobility, assign};
+use crate::names::Identity;
+use crate::time::Instant;
+
+/// The leases of one group, and the processes that stand for them.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseGroup {
+    parts: BTreeMap<Arc<str>, GroupPart>,
+    members: BTreeMap<Identity, GroupMember>,
+    /// What the processes of a Pod let expire.
+    lapses: BTreeMap<Arc<str>, Lapses>,
+    /// The member that is to lead each part, as reported last.
+    wanted: BTreeMap<Arc<str>, Identity>,
+    /// When parts change by time alone.
+    due: BTreeSet<(Instant, Arc<str>)>,
+    /// When the next member has settled.
+    settled_at: Option<Instant>,
+    /// True if something changed that the assignment looks at.
+    changed: bool,
+    /// The number of parts that moved for balance.
+    moved: u64,
+}
+
+/// One lease of a group at one moment, as its election sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupPart {
+    /// The eligible candidates that belong to members of this group, by member.
+    pub candidates: Vec<PartCandidate>,
+    /// The member that holds the lease; `None` also where the holder is no member.
+    pub holder: Option<Identity>,
+    /// Whether it may go to another member.
+    pub mobility: PartMobility,
+    /// A member that gets a vacant part only where there is no other: its lease runs out, or it has let go of it.
+    pub avoid: Option<Identity>,
+    /// The member that the holder is asked to make room for.
+    pub preferred: Option<Identity>,
+    /// The newest term of a member that ran out, and when that was seen.
+    pub lapse: Option<(Identity, Instant)>,
+    /// When its holder last made room for balance.
+    pub balanced: Option<Instant>,
+    /// When it is to be looked at again if nothing is seen before.
+    pub due: Option<Instant>,
+}
+
+/// A member's candidate for one part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartCandidate {
+    /// The process.
+    pub member: Identity,
+    /// The candidate.
+    pub name: Identity,
+    /// From 0: candidates of one rank are equals by the operator's preference and the strategy.
+    pub rank: usize,
+    /// True if it may be given the part: it is neither silent nor passed over.
+    pub is_ready: bool,
+    /// When its newest ping was seen, where it did not answer that in time.
+    pub unanswered: Option<Instant>,
+    /// When its newest ack was seen.
+    pub acked: Option<Instant>,
+}
+
+/// The candidate that is to lead a part from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The name of the lease.
+    pub part: Arc<str>,
+    /// The candidate; `None` where none can.
+    pub candidate: Option<Identity>,
+}
+
+/// The state of a group in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupCounts {
+    /// Its parts.
+    pub parts: usize,
+    /// Those without a leader, or with one whose lease runs out.
+    pub vacant: usize,
+    /// Those that another member is to lead than the one that does.
+    pub to_move: usize,
+    /// The processes that may lead parts.
+    pub members: usize,
+    /// The number of times that a part has moved for balance since the start of this elector.
+    pub moved: u64,
+}
+
+/// A process that stands for parts.
+#[derive(Clone, Debug)]
+struct GroupMember {
+    /// When it was first seen, or came back.
+    since: Instant,
+    /// Its newest ack for any part.
+    acked: Option<Instant>,
+    /// The parts for which it stands, each with the ping that it left unanswered.
+    parts: BTreeMap<Arc<str>, Option<Instant>>,
+    /// True if it was away when it was last looked at.
+    is_away: bool,
+}
+
+/// The leases that the processes of one Pod let expire.
+#[derive(Clone, Copy, Debug)]
+struct Lapses {
+    newest: Instant,
+    times: u8,
+}
+
+/// The members and the parts, by number, and what they come to.
+struct Placement<'a> {
+    names: Vec<&'a Identity>,
+    numbers: BTreeMap<&'a Identity, usize>,
+    parts: Vec<AssignablePart>,
+    placed: Vec<Option<usize>>,
+}
+
+/// What was let expire is forgotten after this time without.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+
+// === impl LeaseGroup ===
+
+impl LeaseGroup {
+    /// How long a new member waits for parts that others lead. 30 s.
+    pub const SETTLING: Duration = Duration::from_secs(30);
+    /// The longest such wait. 15 min.
+    pub const SETTLING_MAX: Duration = Duration::from_secs(15 * 60);
+
+    /// True if it has no part.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// A part was looked at.
+    pub fn handle_part(&mut self, now: Instant, name: &Arc<str>, part: GroupPart) {
+        if let Some((member, at)) = &part.lapse {
+            self.note_lapse(member, *at);
+        }
+        let before = self.parts.get(name);
+        let balanced = before.and_then(|before| before.balanced);
+        // What happened before this elector knew the part is not of its making.
+        if before.is_some() && part.balanced.is_some() && part.balanced != balanced {
+            self.moved += 1;
+        }
+        self.changed |= before.is_none_or(|before| !before.is_like(&part));
+        let missing: Vec<Identity> = before
+            .iter()
+            .flat_map(|before| &before.candidates)
+            .filter(|known| part.candidate_of(&known.member).is_none())
+            .map(|known| known.member.clone())
+            .collect();
+        for member in &missing {
+            self.unlink(member, name);
+        }
+        for candidate in &part.candidates {
+            self.note_candidate(now, name, candidate);
+        }
+        let due = before_due(self.parts.get(name));
+        if due != part.due {
+            if let Some(due) = due {
+                self.due.remove(&(due, Arc::clone(name)));
+            }
+            if let Some(due) = part.due {
+                self.due.insert((due, Arc::clone(name)));
+            }
+        }
+        self.parts.insert(Arc::clone(name), part);
+    }
+
+    /// A lease does not belong to this group any more, or has neither a Lease nor a candidate.
+    pub fn handle_part_gone(&mut self, name: &str) {
+        let Some((name, part)) = self.parts.remove_entry(name) else {
+            return;
+        };
+        for candidate in &part.candidates {
+            self.unlink(&candidate.member, &name);
+        }
+        if let Some(due) = part.due {
+            self.due.remove(&(due, Arc::clone(&name)));
+        }
+        self.wanted.remove(&name);
+        self.changed = true;
+    }
+
+    /// The next part that has changed by time alone, to be looked at now.
+    pub fn next_due(&mut self, now: Instant) -> Option<Arc<str>> {
+        let (at, _) = self.due.first()?;
+        if now < *at {
+            return None;
+        }
+        let (_, name) = self.due.pop_first()?;
+        if let Some(part) = self.parts.get_mut(&name) {
+            part.due = None;
+        }
+        Some(name)
+    }
+
+    /// When there is something to do if nothing is seen before: a part is due, or a member has settled.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let part = self.due.first().map(|(at, _)| *at);
+        part.into_iter().chain(self.settled_at).min()
+    }
+
+    /// True if the parts are to be assigned anew.
+    pub fn is_changed(&self, now: Instant) -> bool {
+        self.changed || self.settled_at.is_some_and(|at| at <= now)
+    }
+
+    /// Assigns the parts anew where something changed, and says which are to be led by another candidate than before.
+    ///
+    /// Of the moves for balance, each member takes part in one at a time.
+    pub fn assign(&mut self, now: Instant) -> Vec<Assignment> {
+        if !self.is_changed(now) {
+            return Vec::new();
+        }
+        self.changed = false;
+        self.lapses
+            .retain(|_, lapses| now.since(lapses.newest) < FORGOTTEN_AFTER);
+        let present = self.members.iter().filter(|(_, member)| !member.is_away);
+        let settled_at: Vec<Instant> = present
+            .map(|(name, member)| self.settles_at(name, member))
+            .collect();
+        self.settled_at = settled_at.iter().copied().filter(|at| now < *at).min();
+        let takes: Vec<bool> = settled_at.iter().map(|at| *at <= now).collect();
+        let mut placement = Placement::of(self);
+        placement.placed = assign(&placement.parts, &takes);
+        placement.hold_all_but_one_move(&self.parts);
+        let mut next = BTreeMap::new();
+        let mut changes = Vec::new();
+        for ((name, part), placed) in self.parts.iter().zip(&placement.placed) {
+            let member = placed.map(|number| placement.names[number]);
+            if self.wanted.get(name) != member {
+                let candidate = member.and_then(|member| part.candidate_of(member));
+                changes.push(Assignment {
+                    part: Arc::clone(name),
+                    candidate: candidate.map(|candidate| candidate.name.clone()),
+                });
+            }
+            if let Some(member) = member {
+                next.insert(Arc::clone(name), member.clone());
+            }
+        }
+        self.wanted = next;
+        changes
+    }
+
+    /// The candidate that a part is assigned to.
+    pub fn assigned(&self, part: &str) -> Option<Identity> {
+        let candidate = self.parts.get(part)?.candidate_of(self.wanted.get(part)?)?;
+        Some(candidate.name.clone())
+    }
+
+    /// Its state in numbers.
+    pub fn counts(&self) -> GroupCounts {
+        let parts = self.parts.iter();
+        let vacant = parts
+            .clone()
+            .filter(|(_, part)| part.mobility == PartMobility::Vacant);
+        let to_move = parts.filter(|(name, part)| {
+            let wanted = self.wanted.get(*name);
+            part.mobility != PartMobility::Vacant
+                && wanted.is_some()
+                && wanted != part.holder.as_ref()
+        });
+        GroupCounts {
+            parts: self.parts.len(),
+            vacant: vacant.count(),
+            to_move: to_move.count(),
+            members: self.members.values().filter(|it| !it.is_away).count(),
+            moved: self.moved,
+        }
+    }
+
+    /// The parts, by name, each with the member that is to lead it.
+    pub fn parts(&self) -> impl Iterator<Item = (&Arc<str>, &GroupPart, Option<&Identity>)> {
+        let parts = self.parts.iter();
+        parts.map(|(name, part)| (name, part, self.wanted.get(name)))
+    }
+
+    /// The processes that stand for parts, by name, each with whether it is a member now, and when it takes parts that
+    /// others lead.
+    pub fn members(&self) -> impl Iterator<Item = (&Identity, bool, Instant)> {
+        let members = self.members.iter();
+        members.map(|(name, member)| (name, !member.is_away, self.settles_at(name, member)))
+    }
+
+    /// Takes a process to have been there since then, for those who have nothing but objects.
+    pub fn set_member_since(&mut self, name: &Identity, since: Instant) {
+        if let Some(member) = self.members.get_mut(name) {
+            member.since = since;
+            self.changed = true;
+        }
+    }
+
+    fn note_candidate(&mut self, now: Instant, part: &Arc<str>, candidate: &PartCandidate) {
+        let known = self.members.entry(candidate.member.clone());
+        let member = known.or_insert_with(|| {
+            self.changed = true;
+            GroupMember::new(now)
+        });
+        member.acked = member.acked.max(candidate.acked);
+        member.parts.insert(Arc::clone(part), candidate.unanswered);
+        self.changed |= member.follow(now);
+    }
+
+    /// A member does not stand for this part any more.
+    fn unlink(&mut self, name: &Identity, part: &str) {
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        member.parts.remove(part);
+        member.is_away = member.is_silent();
+        if member.parts.is_empty() {
+            self.members.remove(name);
+        }
+        self.changed = true;
+    }
+
+    fn note_lapse(&mut self, member: &Identity, at: Instant) {
+        let pod = pod_of(member);
+        let known = self.lapses.get(pod).copied();
+        if known.is_some_and(|known| at <= known.newest) {
+            return;
+        }
+        let times = match known.map(|known| (known.times, at.since(known.newest))) {
+            Some((times, after)) if after < Self::SETTLING => times,
+            Some((times, after)) if after < FORGOTTEN_AFTER => times.saturating_add(1),
+            _ => 1,
+        };
+        self.lapses.insert(pod.into(), Lapses { newest: at, times });
+        self.changed = true;
+    }
+
+    /// When a member takes parts that others lead.
+    fn settles_at(&self, name: &Identity, member: &GroupMember) -> Instant {
+        let lapses = self.lapses.get(pod_of(name));
+        let since = lapses.map_or(member.since, |lapses| member.since.max(lapses.newest));
+        let doublings = lapses.map_or(0, |lapses| lapses.times);
+        let factor = 1u32.checked_shl(doublings.into()).unwrap_or(u32::MAX);
+        since.after(
+            Self::SETTLING
+                .saturating_mul(factor)
+                .min(Self::SETTLING_MAX),
+        )
+    }
+}
+
+/// When a part that is known is due.
+fn before_due(part: Option<&GroupPart>) -> Option<Instant> {
+    part?.due
+}
+
+/// The Pod of a member, whose processes are new ones each time; all of the name where it has no such part.
+fn pod_of(member: &Identity) -> &str {
+    member.pod().unwrap_or(member.as_str())
+}
+
+// === impl GroupPart ===
+
+impl GroupPart {
+    /// The candidate of a member.
+    pub fn candidate_of(&self, member: &Identity) -> Option<&PartCandidate> {
+        let place = self
+            .candidates
+            .binary_search_by(|candidate| candidate.member.cmp(member));
+        self.candidates.get(place.ok()?)
+    }
+
+    /// True if the assignment makes no difference between the two.
+    fn is_like(&self, other: &Self) -> bool {
+        let of = |part: &Self| {
+            (
+                part.mobility,
+                part.holder.clone(),
+                part.avoid.clone(),
+                part.preferred.clone(),
+            )
+        };
+        let standing = |part: &Self| -> Vec<(Identity, usize, bool)> {
+            let all = part.candidates.iter();
+            all.map(|it| (it.member.clone(), it.rank, it.is_ready))
+                .collect()
+        };
+        of(self) == of(other) && standing(self) == standing(other)
+    }
+
+    /// The candidates that may be given the part: the best of those whose members are there.
+    fn best(&self, is_there: impl Fn(&Identity) -> bool) -> Vec<&PartCandidate> {
+        let candidates = self.candidates.iter();
+        let ready: Vec<_> = candidates
+            .filter(|candidate| candidate.is_ready && is_there(&candidate.member))
+            .collect();
+        let best = ready.iter().map(|candidate| candidate.rank).min();
+        let mut best: Vec<_> = ready
+            .into_iter()
+            .filter(|candidate| Some(candidate.rank) == best)
+            .collect();
+        if self.mobility == PartMobility::Vacant && best.len() > 1 {
+            best.retain(|candidate| Some(&candidate.member) != self.avoid.as_ref());
+        }
+        best
+    }
+}
+
+// === impl GroupMember ===
+
+impl GroupMember {
+    const fn new(since: Instant) -> Self {
+        Self {
+            since,
+            acked: None,
+            parts: BTreeMap::new(),
+            is_away: false,
+        }
+    }
+
+    /// True if one of its candidates left its newest ping unanswered, and none has acked since.
+    fn is_silent(&self) -> bool {
+        let newest = self.parts.values().flatten().max();
+        newest.is_some_and(|pinged| self.acked.is_none_or(|acked| acked <= *pinged))
+    }
+
+    /// Goes by its newest answers, and says whether it went away or came back. One that comes back is a newcomer.
+    fn follow(&mut self, now: Instant) -> bool {
+        let is_away = self.is_silent();
+        let was_away = std::mem::replace(&mut self.is_away, is_away);
+        if was_away && !self.is_away {
+            self.since = now;
+        }
+        was_away != self.is_away
+    }
+}
+
+// === impl Placement ===
+
+impl<'a> Placement<'a> {
+    /// Everything by number, in the order of the names.
+    fn of(group: &'a LeaseGroup) -> Self {
+        let present = group.members.iter().filter(|(_, member)| !member.is_away);
+        let names: Vec<&Identity> = present.map(|(name, _)| name).collect();
+        let numbers: BTreeMap<_, _> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| (*name, at))
+            .collect();
+        let mut placement = Self {
+            names,
+            numbers,
+            parts: Vec::with_capacity(group.parts.len()),
+            placed: Vec::new(),
+        };
+        for (name, part) in &group.parts {
+            let wanted = group.wanted.get(name);
+            let part = placement.assignable(part, wanted);
+            placement.parts.push(part);
+        }
+        placement
+    }
+
+    fn assignable(&self, part: &GroupPart, wanted: Option<&Identity>) -> AssignablePart {
+        let best = part.best(|member| self.numbers.contains_key(member));
+        let number = |member: &Identity| self.numbers.get(member).copied();
+        let eligible = best.iter().filter_map(|it| number(&it.member)).collect();
+        let vacant = (wanted, PartMobility::Vacant);
+        let own = part
+            .holder
+            .as_ref()
+            .and_then(|holder| part.candidate_of(holder));
+        let (holder, mobility) = match (part.mobility, own) {
+            (PartMobility::Vacant, _) => vacant,
+            (PartMobility::Fixed, _) => (part.holder.as_ref(), PartMobility::Fixed),
+            // It is not eligible, or others are better: the lease goes to one of those by the order of its candidates.
+            (PartMobility::Movable, None) => vacant,
+            (PartMobility::Movable, Some(own)) => match best.first() {
+                Some(best) if best.rank < own.rank => vacant,
+                _ if best.iter().any(|it| it.member == own.member) => {
+                    (Some(&own.member), PartMobility::Movable)
+                }
+                // A leader that is silent and renews is left alone (R13).
+                _ => (Some(&own.member), PartMobility::Fixed),
+            },
+        };
+        AssignablePart {
+            eligible,
+            holder: holder.and_then(number),
+            mobility,
+        }
+    }
+
+    /// Leaves each part where it is whose holder, or the member that would take it, takes part in another move. Moves that
+    /// have begun go first.
+    fn hold_all_but_one_move(&mut self, parts: &BTreeMap<Arc<str>, GroupPart>) {
+        let mut begun = Vec::new();
+        let mut others = Vec::new();
+        for (index, part) in parts.values().enumerate() {
+            let assignable = &self.parts[index];
+            let (from, to) = (assignable.holder, self.placed[index]);
+            if assignable.mobility != PartMobility::Movable || from == to {
+                continue;
+            }
+            let to = to.map(|to| self.names[to]);
+            match part.preferred.is_some() && part.preferred.as_ref() == to {
+                true => begun.push(index),
+                false => others.push(index),
+            }
+        }
+        let mut busy = BTreeSet::new();
+        for index in begun.into_iter().chain(others) {
+            let ends = [self.parts[index].holder, self.placed[index]];
+            if ends.iter().flatten().any(|member| busy.contains(member)) {
+                self.placed[index] = self.parts[index].holder;
+            } else {
+                busy.extend(ends.into_iter().flatten());
+            }
+        }
+    }
+}

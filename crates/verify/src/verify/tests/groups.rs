@@ -1,0 +1,325 @@
+//! L9: the moves for balance within a group.
+
+use std::sync::Arc;
+
+use elector_api::annotation;
+use elector_protocol::{LeaseKey, ResourceVersion};
+use serde_json::{Value, json};
+
+use super::histories::{and_then, second, wire};
+use crate::{
+    Beginning, ElectorSight, EntryContent, History, HistoryEntry, Invariant, Limits, Participants,
+    RecordedWriter, Verdict, WriterRole, verify,
+};
+
+/// The name and identity of the candidate of a member for a part.
+fn name(member: &str, part: &str) -> String {
+    format!("{member}.{part}")
+}
+
+fn candidate(at: f64, version: u64, member: &str, part: &str) -> HistoryEntry {
+    offering(at, version, (member, part), &json!({}), "1.0.0")
+}
+
+fn offering(
+    at: f64,
+    version: u64,
+    (member, part): (&str, &str),
+    words: &Value,
+    emulates: &str,
+) -> HistoryEntry {
+    let mut annotations = json!({"elector.dev/protocol": "1", "elector.dev/member": member});
+    for (key, value) in words.as_object().unwrap() {
+        annotations[key] = value.clone();
+    }
+    let name = name(member, part);
+    let object = json!({
+        "metadata": {
+            "name": name, "namespace": "ns", "uid": name, "resourceVersion": version.to_string(),
+            "labels": {"elector.dev/group": "web"}, "annotations": annotations,
+        },
+        "spec": {"leaseName": part, "renewTime": wire(at), "emulationVersion": emulates},
+    });
+    let candidate = serde_json::from_value(object).unwrap();
+    HistoryEntry {
+        at: second(at),
+        content: EntryContent::Candidate(name, Arc::new(candidate)),
+    }
+}
+
+/// A revision of a part: its holder in a term, accepted as it is, and the candidate that is preferred.
+fn part(
+    at: f64,
+    version: u64,
+    part: &str,
+    (member, term): (&str, i32),
+    preferred: Option<&str>,
+) -> HistoryEntry {
+    let mut metadata = json!({
+        "name": part, "namespace": "ns", "uid": part, "resourceVersion": version.to_string(),
+        "labels": {"elector.dev/group": "web"},
+        "annotations": {"elector.dev/token": "1", "elector.dev/token-term": term.to_string()},
+    });
+    if let Some(member) = preferred {
+        metadata["annotations"]["elector.dev/preferred-holder"] = name(member, part).into();
+    }
+    let object = json!({"metadata": metadata, "spec": {
+        "holderIdentity": name(member, part), "leaseTransitions": term, "leaseDurationSeconds": 15,
+        "acquireTime": wire(0.0), "renewTime": wire(at),
+    }});
+    let lease = serde_json::from_value(object).unwrap();
+    HistoryEntry {
+        at: second(at),
+        content: EntryContent::Lease(part.to_owned(), Arc::new(lease)),
+    }
+}
+
+/// Two members that stand for four parts, of which `a` has some.
+fn group(of_a: usize) -> Vec<HistoryEntry> {
+    let parts = ["p0", "p1", "p2", "p3"];
+    let mut entries = Vec::new();
+    for ((index, name), version) in parts.into_iter().enumerate().zip((10..).step_by(10)) {
+        entries.push(candidate(0.0, version, "a", name));
+        entries.push(candidate(0.0, version + 1, "b", name));
+        let holder = if index < of_a { "a" } else { "b" };
+        entries.push(part(1.0, version + 2, name, (holder, 1), None));
+    }
+    entries
+}
+
+fn judged(entries: Vec<HistoryEntry>, beginning: Beginning) -> Verdict {
+    judged_with(entries, beginning, |_| {})
+}
+
+fn judged_with(
+    entries: Vec<HistoryEntry>,
+    beginning: Beginning,
+    with: impl FnOnce(&mut Participants),
+) -> Verdict {
+    let history = History::from(entries).with_beginning(beginning);
+    let mut participants = Participants::deduce(&history, Limits::default());
+    with(&mut participants);
+    verify(&history, &participants)
+}
+
+/// The messages of L9.
+fn needless(verdict: &Verdict) -> Vec<String> {
+    let of_balance = |breach: &&crate::Breach| breach.invariant == Invariant::L9;
+    let breaches = verdict.breaches().filter(of_balance);
+    breaches.map(|breach| breach.message.clone()).collect()
+}
+
+fn unjudged(verdict: &Verdict, part: &str) -> Vec<String> {
+    let lease = &verdict.leases[&LeaseKey::new("ns", part)];
+    let of_balance = lease
+        .unjudged
+        .iter()
+        .filter(|it| it.invariant == Invariant::L9);
+    of_balance.map(|it| it.why.clone()).collect()
+}
+
+/// `p0` is to go from `a` to `b`, and goes.
+fn p0_moves() -> [HistoryEntry; 2] {
+    [
+        part(5.0, 100, "p0", ("a", 1), Some("b")),
+        part(5.2, 101, "p0", ("b", 2), None),
+    ]
+}
+
+#[test]
+fn a_move_is_needed_where_the_loads_differ_by_two() {
+    let needed = judged(and_then(group(3), p0_moves()), Beginning::Empty);
+    assert_eq!(needless(&needed), [] as [String; 0]);
+    let verdict = &needed.leases[&LeaseKey::new("ns", "p0")];
+    assert_eq!(verdict.extent.group.as_deref(), Some("web"));
+
+    let equal = judged(and_then(group(2), p0_moves()), Beginning::Empty);
+    assert_eq!(
+        needless(&equal),
+        [
+            "b.p0 is preferred for balance, although its member has 2 parts of group web and the holder's has 2"
+        ]
+    );
+    let more = judged(and_then(group(1), p0_moves()), Beginning::Empty);
+    assert_eq!(needless(&more).len(), 1);
+}
+
+#[test]
+fn a_part_that_is_about_to_move_counts_as_moved() {
+    let second_move = part(7.0, 102, "p1", ("a", 1), Some("b"));
+    let first = part(5.0, 100, "p0", ("a", 1), Some("b"));
+    let entries = and_then(group(3), [first, second_move]);
+    assert_eq!(needless(&judged(entries, Beginning::Empty)).len(), 1);
+}
+
+#[test]
+fn news_may_reach_an_elector_late_and_a_part_that_is_late_may_go_to_anybody() {
+    // A second before, the part p2 was still with `a`.
+    let p2_goes = |at| part(at, 99, "p2", ("b", 2), None);
+    let at_once = and_then(and_then(group(3), [p2_goes(4.5)]), p0_moves());
+    assert_eq!(
+        needless(&judged(at_once, Beginning::Empty)),
+        [] as [String; 0]
+    );
+    let long_ago = and_then(and_then(group(3), [p2_goes(3.0)]), p0_moves());
+    assert_eq!(needless(&judged(long_ago, Beginning::Empty)).len(), 1);
+
+    // `a` has one part, and one that was last renewed ten seconds ago may be about to become its own.
+    let late = [
+        part(11.0, 97, "p1", ("a", 1), None),
+        part(11.0, 98, "p2", ("b", 1), None),
+        part(11.5, 99, "p1", ("a", 1), Some("b")),
+    ];
+    assert_eq!(
+        needless(&judged(and_then(group(2), late.clone()), Beginning::Empty)),
+        [] as [String; 0]
+    );
+    let renewed = [
+        part(10.0, 95, "p3", ("b", 1), None),
+        part(10.0, 96, "p0", ("a", 1), None),
+    ];
+    let all = and_then(and_then(group(2), renewed), late);
+    assert_eq!(needless(&judged(all, Beginning::Empty)).len(), 1);
+}
+
+#[test]
+fn what_a_strategy_or_an_operator_asks_for_is_no_move_for_balance() {
+    let offers =
+        |version, words: Value, emulates| offering(2.0, version, ("b", "p0"), &words, emulates);
+    let holds_to = |changed: HistoryEntry| {
+        let entries = and_then(and_then(group(2), [changed]), p0_moves());
+        needless(&judged(entries, Beginning::Empty)).is_empty()
+    };
+    assert!(!holds_to(offers(90, json!({}), "1.0.0")));
+    assert!(holds_to(offers(90, json!({}), "0.9.0")));
+    assert!(holds_to(offers(
+        90,
+        json!({annotation::PRIORITY: "3"}),
+        "1.0.0"
+    )));
+    let stands_down = json!({annotation::STAND_DOWN: "true"});
+    assert!(holds_to(offering(
+        2.0,
+        90,
+        ("a", "p0"),
+        &stands_down,
+        "1.0.0"
+    )));
+
+    let mut wished = part(5.0, 100, "p0", ("a", 1), Some("b"));
+    if let EntryContent::Lease(_, lease) = &mut wished.content {
+        let annotations = Arc::make_mut(lease)
+            .metadata
+            .annotations
+            .get_or_insert_default();
+        let wish = format!("b.p0 until {}", wire(600.0));
+        annotations.insert(annotation::PREFER.to_owned(), wish);
+    }
+    let entries = and_then(group(2), [wished]);
+    assert_eq!(
+        needless(&judged(entries, Beginning::Empty)),
+        [] as [String; 0]
+    );
+}
+
+#[test]
+fn a_part_may_move_to_a_member_that_gives_another_away() {
+    // `c` stands for p3 alone, and may get it once `b` has another part.
+    let joins = |version| candidate(2.0, version, "c", "p3");
+    let entries = and_then(and_then(group(2), [joins(90)]), p0_moves());
+    assert_eq!(
+        needless(&judged(entries, Beginning::Empty)),
+        [] as [String; 0]
+    );
+    let mut gone = joins(91);
+    if let EntryContent::Candidate(name, candidate) = gone.content {
+        gone.content = EntryContent::CandidateGone(name, candidate);
+    }
+    let entries = and_then(and_then(group(2), [joins(90), gone]), p0_moves());
+    assert_eq!(needless(&judged(entries, Beginning::Empty)).len(), 1);
+}
+
+/// `p0` moves to `b`, `b` takes two more, and `p0` is to go back at this second.
+fn moves_back(at: f64) -> Vec<HistoryEntry> {
+    let mut entries = and_then(group(3), p0_moves());
+    for (version, name) in [(102, "p1"), (103, "p2"), (104, "p3")] {
+        entries.push(part(at - 3.0, version, name, ("b", 2), None));
+    }
+    entries.push(part(at - 3.0, 105, "p0", ("b", 2), None));
+    entries.push(part(at, 106, "p0", ("b", 2), Some("a")));
+    entries
+}
+
+#[test]
+fn a_part_rests_for_ten_minutes_after_a_move() {
+    assert_eq!(
+        needless(&judged(moves_back(500.0), Beginning::Empty)),
+        [
+            "a.p0 is preferred for balance 494.8 s after this part was last moved for it, which is within 600s"
+        ]
+    );
+    assert_eq!(
+        needless(&judged(moves_back(605.0), Beginning::Empty)),
+        [] as [String; 0]
+    );
+}
+
+#[test]
+fn an_elector_is_held_to_the_moves_that_it_saw() {
+    let judged_by = |blind: Vec<(f64, f64)>| {
+        let blind = blind
+            .into_iter()
+            .map(|(from, to)| (second(from), second(to)))
+            .collect();
+        let elector = RecordedWriter {
+            role: WriterRole::Elector(ElectorSight {
+                answers: Vec::new(),
+                blind,
+            }),
+            born: second(0.0),
+            sent: second(500.0),
+            rate: 1.0,
+        };
+        let verdict = judged_with(moves_back(500.0), Beginning::Empty, |participants| {
+            participants.add_writer(ResourceVersion(106), elector);
+        });
+        needless(&verdict).len()
+    };
+    assert_eq!(judged_by(Vec::new()), 1);
+    assert_eq!(judged_by(vec![(0.0, 6.0)]), 0);
+}
+
+#[test]
+fn what_a_recording_lacks_is_said() {
+    let empty: [String; 0] = [];
+    // No candidate, and so no member.
+    let mut entries = and_then(group(2), p0_moves());
+    entries.retain(
+        |entry| !matches!(&entry.content, EntryContent::Candidate(name, _) if name == "b.p0"),
+    );
+    let verdict = judged(entries, Beginning::Empty);
+    assert_eq!(needless(&verdict), empty);
+    assert_eq!(
+        unjudged(&verdict, "p0"),
+        ["the member of b.p0, whose LeaseCandidate was not recorded"]
+    );
+    // A part of the group.
+    let mut entries = and_then(group(2), p0_moves());
+    entries.retain(|entry| !matches!(&entry.content, EntryContent::Lease(name, _) if name == "p3"));
+    let verdict = judged(entries, Beginning::Empty);
+    assert_eq!(needless(&verdict), empty);
+    assert_eq!(
+        unjudged(&verdict, "p0"),
+        ["the loads of group web: ns/p3 was not recorded"]
+    );
+    // The time before.
+    let verdict = judged(and_then(group(3), p0_moves()), Beginning::Midway);
+    assert_eq!(needless(&verdict), empty);
+    assert_eq!(
+        unjudged(&verdict, "p0"),
+        [
+            "whether this part was moved for balance within 600s before revision @100, of which the recording has not all"
+        ]
+    );
+    assert_eq!(unjudged(&verdict, "p1"), empty);
+}
