@@ -51,6 +51,7 @@ mod duration;
 mod event;
 mod field;
 mod lease;
+mod lease_metadata;
 mod object;
 mod operator_word;
 mod packed_lease;
@@ -69,6 +70,7 @@ pub use event::{
 };
 pub use field::{FieldError, Malformed, Problem};
 pub use lease::{Lease, LeaseSpec};
+pub use lease_metadata::LeaseMetadata;
 pub use operator_word::{PreferError, format_freeze, format_prefer, parse_freeze, parse_prefer};
 pub use packed_lease::PackedLease;
 pub use time::{Rfc3339, TimeError, creation_time, parse_time};

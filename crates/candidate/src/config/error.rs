@@ -83,6 +83,8 @@ impl Setting {
         Self::new("emulation_version", "--emulation-version");
     pub(crate) const STRATEGY: Self = Self::new("strategy", "--strategy");
     pub(crate) const CANDIDATE_OWNER: Self = Self::new("candidate_owner", "--pod-uid");
+    pub(crate) const LEASE_LABEL: Self = Self::new("lease_label", "--lease-label");
+    pub(crate) const LEASE_OWNER: Self = Self::new("lease_owner", "--lease-owner");
     pub(crate) const GRACE: Self = Self::new("grace", "--grace-period");
     pub(crate) const FALLBACK: Self = Self::new("fallback", "--fallback-after");
     pub(crate) const MAX_LEASE_DURATION: Self =
