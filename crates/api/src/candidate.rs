@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use elector_protocol::{Identity, LeaseKey, ResourceVersion, Timestamp, Uid};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::DynamicResourceScope;
 use serde::de::{Deserialize, Deserializer};
@@ -83,19 +83,6 @@ impl LeaseCandidate {
             spec,
             faults: Vec::new(),
         }
-    }
-
-    /// The same as what belongs to this Pod of its namespace, with which Kubernetes deletes it.
-    #[must_use]
-    pub fn owned_by_pod(mut self, name: &str, uid: &str) -> Self {
-        self.metadata.owner_references = Some(vec![OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "Pod".to_owned(),
-            name: name.to_owned(),
-            uid: uid.to_owned(),
-            ..OwnerReference::default()
-        }]);
-        self
     }
 
     /// The lease that it names.

@@ -36,7 +36,7 @@ pub struct EventObject {
 
 /// An elector's report of a lease, in any Event. Any account that may create Events may write the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToldEvent {
+pub struct ReportedEvent {
     /// The lease.
     pub lease: LeaseKey,
     /// When it was reported.
@@ -110,7 +110,7 @@ pub fn hold_back_note(holder: &Identity, notice: &HoldBackNotice) -> String {
 
 impl EventObject {
     /// Its report of a lease, `None` where no elector made it or it cannot be read.
-    pub fn told(&self) -> Option<ToldEvent> {
+    pub fn reported(&self) -> Option<ReportedEvent> {
         let lease = self.regarding.as_ref()?;
         let is_ours = self.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER);
         if !is_ours || lease.kind.as_deref() != Some("Lease") {
@@ -120,7 +120,7 @@ impl EventObject {
             let last = parse_time(series.last_observed_time.as_deref()?).ok()?;
             Some((last, series.count))
         });
-        Some(ToldEvent {
+        Some(ReportedEvent {
             lease: LeaseKey::new(lease.namespace.as_deref()?, lease.name.as_deref()?),
             at: parse_time(self.event_time.as_deref()?).ok()?,
             repeated,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_read_in_both_forms() {
+    fn a_notice_is_read_in_both_forms() {
         let expected = HoldBackEvent {
             lease: LeaseKey::new("ns", "l"),
             uid: Some(Uid::new("u")),
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn every_event_of_an_elector_on_a_lease_is_told() {
+    fn every_event_of_an_elector_on_a_lease_is_reported() {
         let mut event = event("a");
-        let told = |event: &Value| {
+        let reported = |event: &Value| {
             serde_json::from_value::<EventObject>(event.clone())
                 .unwrap()
-                .told()
+                .reported()
         };
-        let first = told(&event).unwrap();
+        let first = reported(&event).unwrap();
         assert_eq!(
             (first.lease, first.at),
             (LeaseKey::new("ns", "l"), notice().reported)
@@ -242,13 +242,13 @@ mod tests {
         assert_eq!(first.reason, PREFERENCE_HELD_BACK);
         event["type"] = json!("Warning");
         event["series"] = json!({"count": 3, "lastObservedTime": "2023-11-14T22:14:20.000000Z"});
-        let again = told(&event).unwrap();
+        let again = reported(&event).unwrap();
         let last = Timestamp::from_micros(1_700_000_060_000_000).unwrap();
         assert_eq!((again.repeated, again.is_warning), (Some((last, 3)), true));
         for (field, value) in [("reportingController", "kubelet"), ("eventTime", "soon")] {
             let mut other = event.clone();
             other[field] = json!(value);
-            assert_eq!(told(&other), None, "{field}");
+            assert_eq!(reported(&other), None, "{field}");
         }
     }
 

@@ -67,7 +67,7 @@ pub use crd::CANDIDATE_CRD;
 pub use duration::{DurationError, parse_duration, parse_duration_or_seconds};
 pub use event::{
     CANDIDATE_REPORTING_CONTROLLER, EventObject, HoldBackEvent, PREFERENCE_HELD_BACK,
-    REPORTING_CONTROLLER, ToldEvent, hold_back_note,
+    REPORTING_CONTROLLER, ReportedEvent, hold_back_note,
 };
 pub use field::{FieldError, Malformed, Problem};
 pub use group::{GROUP_LABEL, MEMBER_ANNOTATION};

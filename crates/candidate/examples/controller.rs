@@ -33,7 +33,11 @@ async fn reconcile(
     Ok(Action::requeue(Duration::from_secs(300)))
 }
 
-async fn program(cluster: Cluster, client: Client, shutdown: impl Future) -> Result<(), Error> {
+pub(crate) async fn program(
+    cluster: Cluster,
+    client: Client,
+    shutdown: impl Future,
+) -> Result<(), Error> {
     let candidate = Candidate::new(Config::new("maps", env!("CARGO_PKG_VERSION")), cluster)?;
     let gate = LeaderGate::new();
     let client = kube5::guarded(&client, &candidate.handle().leader_only());

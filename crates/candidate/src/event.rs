@@ -20,6 +20,7 @@ pub enum Event {
     /// This process does not lead yet, for this reason: reported once for each reason, until the next term.
     Waiting(Waiting),
     /// A term has begun, and its work is about to start.
+    #[non_exhaustive]
     Leading {
         /// The term.
         term: i32,
@@ -29,6 +30,7 @@ pub enum Event {
         by: TermOrigin,
     },
     /// The work was asked to stop. After a loss the belief is over.
+    #[non_exhaustive]
     Stopping {
         /// The term.
         term: i32,
@@ -36,11 +38,13 @@ pub enum Event {
         reason: StopReason,
     },
     /// Nothing of the work runs any more.
+    #[non_exhaustive]
     WorkStopped {
         /// The term.
         term: i32,
     },
     /// The term is over.
+    #[non_exhaustive]
     Ended {
         /// The term.
         term: i32,
@@ -49,6 +53,7 @@ pub enum Event {
     },
     /// The probe of this process fails ([`Candidate::with_health`](crate::Candidate::with_health)). Its term is given up,
     /// if it leads: [`Self::Stopping`] follows, with [`StopReason::ShutDown`]. It is no candidate until [`Self::Well`].
+    #[non_exhaustive]
     Unwell {
         /// The error of the probe, in one line.
         reason: String,
@@ -57,6 +62,7 @@ pub enum Event {
     Well,
     /// The work has failed, its term has been given up, and this process is no candidate until it tries again
     /// ([`Config::retry_work`](crate::Config::retry_work)).
+    #[non_exhaustive]
     WorkFailed {
         /// The error of the work, or its panic.
         error: String,
@@ -72,6 +78,7 @@ pub enum TermOrigin {
     /// An elector, or the holder before, chose this process.
     Granted,
     /// This process took the free lease itself, without an elector.
+    #[non_exhaustive]
     Acquired {
         /// The time for which the lease had been free by then, by this process's own stop-watch.
         free: Duration,
@@ -140,6 +147,51 @@ impl Event {
                 tracing::warn!(%lease, %candidate, error, ?retry_after, "the work failed");
             }
         }
+    }
+}
+
+/// Events for tests of an observer. A program that matches events cannot make them, since they may tell more one day.
+#[cfg(feature = "test-util")]
+impl Event {
+    /// [`Self::Leading`].
+    pub const fn leading(term: i32, token: u64, by: TermOrigin) -> Self {
+        Self::Leading { term, token, by }
+    }
+
+    /// [`Self::Stopping`].
+    pub const fn stopping(term: i32, reason: StopReason) -> Self {
+        Self::Stopping { term, reason }
+    }
+
+    /// [`Self::WorkStopped`].
+    pub const fn work_stopped(term: i32) -> Self {
+        Self::WorkStopped { term }
+    }
+
+    /// [`Self::Ended`].
+    pub const fn ended(term: i32, end: TermEnd) -> Self {
+        Self::Ended { term, end }
+    }
+
+    /// [`Self::Unwell`].
+    pub fn unwell(reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Unwell { reason }
+    }
+
+    /// [`Self::WorkFailed`].
+    pub fn work_failed(error: impl Into<String>, retry_after: Duration) -> Self {
+        let error = error.into();
+        Self::WorkFailed { error, retry_after }
+    }
+}
+
+/// For the same tests.
+#[cfg(feature = "test-util")]
+impl TermOrigin {
+    /// [`Self::Acquired`].
+    pub const fn acquired(free: Duration) -> Self {
+        Self::Acquired { free }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use elector_api::{EventObject, HoldBackEvent, PREFERENCE_HELD_BACK, ToldEvent};
+use elector_api::{EventObject, HoldBackEvent, PREFERENCE_HELD_BACK, ReportedEvent};
 use elector_protocol::LeaseKey;
 use serde::Deserialize;
 
@@ -51,10 +51,10 @@ pub async fn list_hold_backs(
 /// # Errors
 ///
 /// When the server gives no usable answer.
-pub async fn list_told_events(
+pub async fn list_reported_events(
     cluster: &Cluster,
     lease: &LeaseKey,
-) -> Result<Vec<ToldEvent>, RequestError> {
+) -> Result<Vec<ReportedEvent>, RequestError> {
     // In their old form, as `kubectl describe` asks for them: that of the new API selects by other names.
     let selector = format!(
         "involvedObject.kind%3DLease%2CinvolvedObject.name%3D{}",
@@ -62,10 +62,10 @@ pub async fn list_told_events(
     );
     let namespace = Some(&*lease.namespace);
     let events = list_events(cluster, ("events", "/api/v1"), namespace, &selector).await?;
-    let told = events.iter().filter_map(EventObject::told);
-    let mut told: Vec<_> = told.filter(|event| event.lease == *lease).collect();
-    told.sort_by_key(|event| event.at);
-    Ok(told)
+    let reported = events.iter().filter_map(EventObject::reported);
+    let mut reported: Vec<_> = reported.filter(|event| event.lease == *lease).collect();
+    reported.sort_by_key(|event| event.at);
+    Ok(reported)
 }
 
 /// The Events of a namespace or of all that a field selector chooses.

@@ -101,14 +101,14 @@ impl LeaseEventRecorder {
     }
 
     async fn publish(&self, event: &RecordedEvent) -> Result<(), RequestError> {
-        let (told, regarding) = (event.told(), event.regarding());
+        let (published, regarding) = (event.published(), event.regarding());
         let target = Target {
             verb: Verb::Create,
             resource: Cow::Borrowed(EVENTS),
             namespace: Some(Arc::clone(&event.lease.namespace)),
             name: None,
         };
-        let request = self.recorder.publish(&told, &regarding);
+        let request = self.recorder.publish(&published, &regarding);
         let timeout = self.cluster.request_timeout();
         let answer = self.cluster.call(target, timeout, request).await;
         answer.map_err(|mut error| {
@@ -130,7 +130,7 @@ impl LeaseEventRecorder {
 // === impl RecordedEvent ===
 
 impl RecordedEvent {
-    fn told(&self) -> Event {
+    fn published(&self) -> Event {
         let text = |text: &str| Some(text.to_owned());
         Event {
             type_: match self.severity {

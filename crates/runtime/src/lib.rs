@@ -6,7 +6,7 @@
 //!                                     ├── HolderShell: one Lease, won, kept and ended by protocol::holder
 //!                                     └── ApiDiscovery: which LeaseCandidates to use, at first and from then on
 //!   Cluster::request, server_time: what no type here stands for
-//!   LeaseEventRecorder: Events on Leases; list_hold_backs, list_told_events: what they say
+//!   LeaseEventRecorder: Events on Leases; list_hold_backs, list_reported_events: what they say
 //!   Reflection: objects as a reader sees them who decides nothing
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
@@ -107,7 +107,7 @@ pub use clock::{Clock, SharedInstant, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 #[cfg(feature = "connect")]
 pub use connect::{ClientArgs, ConnectError, connect};
-pub use event_lists::{list_hold_backs, list_told_events};
+pub use event_lists::{list_hold_backs, list_reported_events};
 #[cfg(feature = "events")]
 pub use event_publisher::EventPublisher;
 pub use failure_log::FailureLog;

@@ -27,7 +27,7 @@ fn free(running: &RunningCandidate) -> Option<Duration> {
     let events = running.events.lock().unwrap();
     events.iter().find_map(|(event, _)| match event {
         Event::Leading {
-            by: TermOrigin::Acquired { free },
+            by: TermOrigin::Acquired { free, .. },
             ..
         } => Some(*free),
         _ => None,

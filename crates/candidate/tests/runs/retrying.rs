@@ -18,7 +18,9 @@ fn retrying() -> Config {
 fn failures(running: &RunningCandidate) -> Vec<(String, Duration)> {
     let events = running.events.lock().unwrap();
     let failures = events.iter().filter_map(|(event, _)| match event {
-        Event::WorkFailed { error, retry_after } => Some((error.clone(), *retry_after)),
+        Event::WorkFailed {
+            error, retry_after, ..
+        } => Some((error.clone(), *retry_after)),
         _ => None,
     });
     failures.collect()

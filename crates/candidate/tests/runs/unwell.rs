@@ -86,7 +86,7 @@ impl TestProbe {
 fn unwell(running: &RunningCandidate) -> Vec<(String, Instant)> {
     let events = running.events.lock().unwrap();
     let unwell = events.iter().filter_map(|(event, at)| match event {
-        Event::Unwell { reason } => Some((reason.clone(), *at)),
+        Event::Unwell { reason, .. } => Some((reason.clone(), *at)),
         _ => None,
     });
     unwell.collect()

@@ -71,8 +71,10 @@ impl<W: Write> EventLines<W> {
     pub(super) fn tell(&mut self, event: &Event) {
         match event {
             Event::Registered | Event::WorkFailed { .. } => {}
-            Event::Unwell { reason } => self.unwell = Some(reason.clone()),
-            Event::Leading { term, token, by } => {
+            Event::Unwell { reason, .. } => self.unwell = Some(reason.clone()),
+            Event::Leading {
+                term, token, by, ..
+            } => {
                 self.term = Some((*term, *token));
                 self.unwell = None;
                 let acquired = matches!(by, TermOrigin::Acquired { .. });
@@ -160,22 +162,18 @@ mod tests {
     }
 
     fn leading() -> Event {
-        Event::Leading {
-            term: TERM,
-            token: 70,
-            by: TermOrigin::Granted,
-        }
+        Event::leading(TERM, 70, TermOrigin::Granted)
     }
 
     fn stopping(reason: StopReason) -> Event {
-        Event::Stopping { term: TERM, reason }
+        Event::stopping(TERM, reason)
     }
 
     fn ended(end: TermEnd) -> Event {
-        Event::Ended { term: TERM, end }
+        Event::ended(TERM, end)
     }
 
-    const STOPPED: Event = Event::WorkStopped { term: TERM };
+    const STOPPED: Event = Event::work_stopped(TERM);
 
     #[test]
     fn a_hand_over_is_told_in_the_order_in_which_it_happens() {
@@ -199,11 +197,7 @@ mod tests {
     #[test]
     fn a_term_says_whether_it_was_taken_without_an_elector() {
         let free = Duration::from_secs(5);
-        let acquired = Event::Leading {
-            term: TERM,
-            token: 70,
-            by: TermOrigin::Acquired { free },
-        };
+        let acquired = Event::leading(TERM, 70, TermOrigin::acquired(free));
         let told = lines(&[acquired, STOPPED, leading()]);
         let acquired: Vec<_> = told.iter().map(|line| line["acquired"] == true).collect();
         assert_eq!(acquired, [false, true, false, false]);
@@ -213,10 +207,9 @@ mod tests {
     #[test]
     fn the_reason_of_an_end_is_that_of_the_loss_or_of_the_probe() {
         let loss = Loss::DeadlinePassed;
-        let reason = "no cloud".to_owned();
         let told = lines(&[
             leading(),
-            Event::Unwell { reason },
+            Event::unwell("no cloud"),
             stopping(StopReason::ShutDown),
             STOPPED,
             ended(TermEnd::Released),

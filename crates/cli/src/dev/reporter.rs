@@ -190,7 +190,7 @@ impl<W: Write> Reporter<W> {
                 Ok(())
             }
             Event::Leading { term, by, .. } => {
-                if let TermOrigin::Acquired { free } = by {
+                if let TermOrigin::Acquired { free, .. } = by {
                     self.narration.say(
                         at,
                         format_args!(

@@ -141,7 +141,7 @@ fn tell(name: &str, event: &Event) {
     let (kind, term) = match event {
         Event::Registered => (EventKind::Start, None),
         Event::Leading { term, token, .. } => (EventKind::Leading, Some((*term, Some(*token)))),
-        Event::WorkStopped { term } => (EventKind::WorkStopped, Some((*term, None))),
+        Event::WorkStopped { term, .. } => (EventKind::WorkStopped, Some((*term, None))),
         Event::Ended { term, .. } => (EventKind::Lost, Some((*term, None))),
         _ => return,
     };

@@ -37,8 +37,8 @@ impl ReporterTest {
     }
 
     fn leading(&mut self, millis: u64, name: &str, term: i32) {
-        let (token, by) = (7, TermOrigin::Granted);
-        self.candidate(millis, name, Event::Leading { term, token, by });
+        let leading = Event::leading(term, 7, TermOrigin::Granted);
+        self.candidate(millis, name, leading);
     }
 
     fn changed(&mut self, millis: u64, holder: Option<&str>, term: i32, reason: &str) {
@@ -56,8 +56,8 @@ impl ReporterTest {
     fn yields(&mut self, millis: u64, name: &str, to: &str) {
         let (term, to) = (1, id(to));
         let reason = StopReason::HandOver { to };
-        self.candidate(millis, name, Event::Stopping { term, reason });
-        self.candidate(millis, name, Event::WorkStopped { term });
+        self.candidate(millis, name, Event::stopping(term, reason));
+        self.candidate(millis, name, Event::work_stopped(term));
     }
 
     /// The lines so far, without their times.
@@ -148,9 +148,8 @@ fn a_request_to_make_room_that_is_repeated_is_told_once() {
     for because in ["is older", "is older", "is better"] {
         test.elector(0, preferred(because));
     }
-    let term = 1;
     let reason = StopReason::Lost(Loss::Deleted);
-    test.candidate(0, "a", Event::Stopping { term, reason });
+    test.candidate(0, "a", Event::stopping(1, reason));
     assert_eq!(
         test.lines(),
         [

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use elector_api::{Lease, Rfc3339, ToldEvent, age};
+use elector_api::{Lease, ReportedEvent, Rfc3339, age};
 use elector_protocol::{LeaseKey, Timestamp};
-use elector_runtime::{Cluster, Target, Verb, list_told_events};
+use elector_runtime::{Cluster, Target, Verb, list_reported_events};
 use elector_verify::{EntryContent, History, RecordingReader};
 use serde::{Serialize, Serializer};
 
@@ -85,7 +85,7 @@ impl LeasePast {
         lease: &LeaseKey,
         present: Option<&Lease>,
     ) -> anyhow::Result<Self> {
-        let events = list_told_events(cluster, lease).await?;
+        let events = list_reported_events(cluster, lease).await?;
         let mut lines: Vec<_> = events.into_iter().map(PastLine::from).collect();
         let is_known = |line: &PastLine| {
             let same = |other: &PastLine| (&other.leader, other.term) == (&line.leader, line.term);
@@ -227,8 +227,8 @@ impl PastLine {
     }
 }
 
-impl From<ToldEvent> for PastLine {
-    fn from(event: ToldEvent) -> Self {
+impl From<ReportedEvent> for PastLine {
+    fn from(event: ReportedEvent) -> Self {
         let is_led = LED.contains(&event.reason.as_str());
         let (leader, term) = leader(&event.note).filter(|_| is_led).unzip();
         let (last, count) = event.repeated.unwrap_or((event.at, 1));
