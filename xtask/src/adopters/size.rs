@@ -160,9 +160,11 @@ impl SizedProgram {
             .env("CARGO_PROFILE_RELEASE_STRIP", "true");
         let time = CommandTime::of(&mut build)?;
         let program = built.join("release").join(self.name);
-        let metadata = fs::metadata(&program)
-            .with_context(|| format!("failed to look at {}", program.display()))?;
-        Ok((metadata.len(), time))
+        let bytes = fs::metadata(&program)
+            .with_context(|| format!("failed to look at {}", program.display()))?
+            .len();
+        fs::remove_dir_all(&built).context("failed to remove what was built")?;
+        Ok((bytes, time))
     }
 }
 
