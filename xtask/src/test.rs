@@ -279,6 +279,7 @@ fn prepare(require_interop: bool, long: bool) -> Result<Prepared> {
         binaries::kube_score()?;
         binaries::promtool()?;
         binaries::kube_controller_manager()?;
+        Toolbox::new(Some(Release::NEXT))?.path(Binary::KubeApiserver)?;
     }
     Ok(Prepared {
         kubectl,

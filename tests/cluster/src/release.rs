@@ -22,6 +22,9 @@ impl Release {
     /// The release that is started unless another is asked for.
     pub const DEFAULT: Self = Self { minor: 36 };
 
+    /// The release after that one, whose kube-apiserver scenarios of an upgrade start beside it.
+    pub const NEXT: Self = Self { minor: 37 };
+
     /// The minor number: 36 for 1.36.
     #[must_use]
     pub fn minor(self) -> u16 {

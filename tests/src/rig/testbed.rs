@@ -1,5 +1,6 @@
 //! One scenario's share of a cluster: a namespace, its journal, and its candidates.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub struct Testbed {
     folder: PathBuf,
     candidate_account: Option<TestAccount>,
     book: Mutex<TestbedBook>,
+    kept: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
 /// Words of a scenario for its judge and for its report.
@@ -121,9 +123,16 @@ impl Testbed {
             folder,
             candidate_account,
             book: Mutex::new(book),
+            kept: Mutex::default(),
         };
         testbed.admit(&[lease]).await?;
         Ok(testbed)
+    }
+
+    /// Keeps a thing for as long as there is this testbed: until the record has been judged, for which the server is asked.
+    pub fn keep(&self, thing: impl Any + Send) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push(Box::new(thing));
     }
 
     /// Another namespace of the cluster, for a part of the scenario with our candidates.

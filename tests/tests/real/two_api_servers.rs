@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
 use elector_cluster::cluster::ApiserverBeside;
+use elector_cluster::release::Release;
 use elector_tests::rig::{LoadBalancer, RequiredFlag, Suite, Testbed, definition};
 
 use crate::migration::{NAMES, led, stands};
@@ -22,9 +23,6 @@ pub(crate) fn add(suite: &mut Suite) {
         go,
     );
 }
-
-/// The release after the usual one.
-const NEWER: &str = "1.37";
 
 /// The number of times that all connections are cut, after which each of them may lead to the other API server.
 const CUTS: u64 = 6;
@@ -60,7 +58,9 @@ async fn upgraded(testbed: Arc<Testbed>) -> Result<()> {
     let output = elector.output()?;
     let moved = output.contains("served by another API");
     ensure!(!moved, "the elector left its API:\n{output}");
-    is_no_restore(&output)
+    is_no_restore(&output)?;
+    testbed.keep((plane.newer, plane.address));
+    Ok(())
 }
 
 /// The newer one serves LeaseCandidates as custom resources alone, as those will that come without v1beta1; the definition
@@ -95,7 +95,9 @@ async fn go(testbed: Arc<Testbed>) -> Result<()> {
     let better = testbed.candidate("better").version("1.0.0").start()?;
     better.leads(PROMPTLY * 3).await?;
     testbed.stays("better", 1).await?;
-    is_no_restore(&elector.output()?)
+    is_no_restore(&elector.output()?)?;
+    testbed.keep((plane.newer, plane.address));
+    Ok(())
 }
 
 /// An API server whose cache is behind that of the other is no store that was restored from a backup.
@@ -116,9 +118,7 @@ impl MixedControlPlane {
     async fn start(testbed: &Testbed, newer_serves: bool) -> Result<Self> {
         let site = testbed.site();
         let older = site.start_beside(site.release(), true).await?;
-        let newer = site
-            .start_beside(Some(NEWER.parse()?), newer_serves)
-            .await?;
+        let newer = site.start_beside(Some(Release::NEXT), newer_serves).await?;
         site.stop().await?;
         let address = site.url().strip_prefix("https://");
         let address = address.context("a site without an address")?.parse()?;

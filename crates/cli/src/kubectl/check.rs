@@ -6,6 +6,7 @@ mod builtin;
 mod candidates;
 mod clocks;
 mod crd;
+mod credentials;
 mod electors;
 mod finalizers;
 mod kubernetes;
@@ -105,7 +106,11 @@ pub(super) async fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
         let is_over = deadline.is_none_or(|deadline| deadline <= Instant::now());
         match found {
             Ok(lines) if is_over || lines.iter().all(CheckLine::is_settled) => break lines,
-            Err(error) if is_over => return Err(error),
+            // No request succeeds with a certificate that has expired, so that this is all there is to say.
+            Err(error) if is_over => match credentials::check(&cluster) {
+                Some(line) if line.level == CheckLevel::Error => break vec![line],
+                _ => return Err(error),
+            },
             // A server that is not there yet is waited for as well.
             _ => sleep(LOOK_EVERY).await,
         }
@@ -125,6 +130,7 @@ async fn before_installation(
     cluster: &Cluster,
 ) -> anyhow::Result<Vec<CheckLine>> {
     let (place, mut lines) = args.electors.place(cluster, None).await?;
+    lines.extend(credentials::check(cluster));
     let (api, _) = candidate_api(&place).await?;
     kubernetes::check(&place, api, &mut lines).await;
     before::check(&place, api, &mut lines).await;
@@ -149,6 +155,7 @@ async fn all_lines(
 ) -> anyhow::Result<Vec<CheckLine>> {
     let (api, line) = candidate_api(place).await?;
     lines.insert(0, line);
+    lines.extend(credentials::check(&place.cluster));
     kubernetes::check(place, api, &mut lines).await;
     if api == Some(CandidateApi::Elector) {
         crd::check(place, &mut lines).await;

@@ -39,6 +39,7 @@ const PAGES: &[(&str, &str)] = &[
     ("candidates", "install.md#candidates"),
     ("clocks", "operate.md#size-memory-and-clocks"),
     ("crd", "operate.md#upgrade-and-back"),
+    ("credentials", "operate.md#certificates"),
     ("electors", "operate.md#no-leader-now"),
     ("finalizers", "operate.md#an-object-that-does-not-go-away"),
     ("installer", "install.md"),
