@@ -9,7 +9,7 @@ use elector_protocol::LeaseKey;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tower::BoxError;
 
 use crate::alongside::{RunPart, RunningParts};
@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::event::{CandidateObserver, Event};
 use crate::finish::RunEnd;
 use crate::handle::CandidateHandle;
-use crate::health_monitor::HealthProbe;
+use crate::health_monitor::{HealthProbe, HealthReports};
 use crate::leadership::Leadership;
 #[cfg(feature = "metrics")]
 use crate::metrics::Metrics;
@@ -42,6 +42,7 @@ pub struct Candidate {
     metrics: Option<Metrics>,
     status: StatusPublisher,
     health: Option<HealthProbe>,
+    health_reports: Option<HealthReports>,
     parts: Vec<RunPart>,
     #[cfg(feature = "test-util")]
     witness: Option<Arc<dyn CandidateWitness>>,
@@ -73,6 +74,7 @@ impl Candidate {
             #[cfg(feature = "metrics")]
             metrics: None,
             health: None,
+            health_reports: None,
             parts: Vec::new(),
             #[cfg(feature = "test-util")]
             witness: None,
@@ -182,6 +184,24 @@ impl Candidate {
                 .map(|answer| answer.map_err(|error| format!("{error:#}")))
                 .boxed()
         })));
+        self
+    }
+
+    /// The same candidate, for as long as this process does not say by itself that it is unwell: `reports` holds the
+    /// reason while it is. What follows is that of [`Self::with_health`], which may be given too; but a report counts at
+    /// once, without a period or a number of failures. A process whose sender is dropped says nothing any more.
+    ///
+    /// ```no_run
+    /// # fn example(candidate: elector_candidate::Candidate) {
+    /// let (report, reports) = tokio::sync::watch::channel(None);
+    /// let candidate = candidate.with_health_reports(reports);
+    /// // Later, wherever it turns out:
+    /// report.send_replace(Some("the disk is full".to_owned()));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_health_reports(mut self, reports: watch::Receiver<Option<String>>) -> Self {
+        self.health_reports = Some(reports);
         self
     }
 
@@ -323,6 +343,7 @@ impl Candidate {
         let run_loop = RunLoop {
             run,
             health: self.health,
+            health_reports: self.health_reports,
             orders,
         };
         let run_loop = run_loop.run(told);

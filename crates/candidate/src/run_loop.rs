@@ -23,7 +23,7 @@ use crate::disabled::run_disabled;
 use crate::error::Error;
 use crate::event::Event;
 use crate::finish::{Finish, RunEnd, ShutdownSignal};
-use crate::health_monitor::{HealthMonitor, HealthProbe};
+use crate::health_monitor::{HealthMonitor, HealthProbe, HealthReports};
 use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
 use crate::session::CandidateSession;
@@ -35,6 +35,8 @@ pub(crate) struct RunLoop {
     pub(crate) run: CandidateContext,
     /// The probe of this process, where the program has one.
     pub(crate) health: Option<HealthProbe>,
+    /// What it says of itself without being asked, where it does.
+    pub(crate) health_reports: Option<HealthReports>,
     /// Where the caller makes the work.
     pub(crate) orders: WorkOrders,
 }
@@ -94,6 +96,7 @@ impl RunLoop {
         let mut pause = RetryPause::new(self.run.seed);
         let mut health = HealthMonitor::new(
             self.health.take(),
+            self.health_reports.take(),
             self.run.config.given.health,
             Arc::clone(&self.run.clock),
             self.run.work_runtime.clone(),

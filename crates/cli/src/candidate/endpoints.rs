@@ -26,26 +26,31 @@ pub(super) struct CandidateEndpointArgs {
 // === impl CandidateEndpointArgs ===
 
 impl CandidateEndpointArgs {
-    /// Listens, and serves from now on. `ending` becomes true once the candidate has been asked to end.
+    /// Listens, and serves from now on.
     pub(super) async fn serve(
         &self,
-        handle: &CandidateHandle,
-        ending: &Arc<AtomicBool>,
-        metrics: &Metrics,
+        checks: Arc<HealthChecks>,
+        metrics: Metrics,
     ) -> anyhow::Result<Endpoints> {
-        let metrics = metrics.clone();
         let figures = move || ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode());
-        let checks = checks(handle.clone(), Arc::clone(ending));
         let (probes, scrapes) = (self.health_probe_bind_address, self.metrics_bind_address);
         Endpoints::start(probes, checks, scrapes, figures).await
     }
 }
 
 /// Live unless work goes on that should have stopped, and ready while it is well, until it is asked to end: neither depends
-/// on leadership, nor on the API server.
-fn checks(handle: CandidateHandle, ending: Arc<AtomicBool>) -> HealthChecks {
+/// on leadership, nor on the API server. `ending` becomes true once the candidate has been asked to end; a process that
+/// `stays_out` for a while of its own will is well.
+pub(super) fn checks(
+    handle: CandidateHandle,
+    ending: Arc<AtomicBool>,
+    stays_out: impl Fn() -> bool + Send + Sync + 'static,
+) -> HealthChecks {
     let probed = handle.clone();
-    let health = move || probed.check_ready().map_err(|unwell| unwell.to_string());
+    let health = move || match probed.check_ready() {
+        Err(unwell) if !stays_out() => Err(unwell.to_string()),
+        _ => Ok(()),
+    };
     let work = move || handle.check_live().map_err(|overdue| overdue.to_string());
     let shutdown = move || match ending.load(Ordering::Relaxed) {
         true => Err("the candidate is shutting down".to_owned()),
