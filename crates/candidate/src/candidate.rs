@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use elector_protocol::LeaseKey;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tower::BoxError;
 
 use crate::alongside::{RunPart, RunningParts, StartedLoop};
@@ -16,7 +17,7 @@ use crate::config::{Config, ConfigError, Mode};
 use crate::error::Error;
 use crate::event::{CandidateObserver, Event, observed_also};
 use crate::handle::CandidateHandle;
-use crate::health_monitor::{HealthMonitor, HealthProbe, health_probe};
+use crate::health_monitor::{HealthMonitor, HealthProbe, HealthReports, health_probe};
 use crate::leadership::Leadership;
 #[cfg(feature = "metrics")]
 use crate::metrics::Metrics;
@@ -41,6 +42,7 @@ pub struct Candidate {
     metrics: Option<Metrics>,
     status: StatusPublisher,
     health: Option<HealthProbe>,
+    health_reports: Option<HealthReports>,
     parts: Vec<RunPart>,
     #[cfg(feature = "test-util")]
     witness: Option<Arc<dyn CandidateWitness>>,
@@ -72,6 +74,7 @@ impl Candidate {
             #[cfg(feature = "metrics")]
             metrics: None,
             health: None,
+            health_reports: None,
             parts: Vec::new(),
             #[cfg(feature = "test-util")]
             witness: None,
@@ -171,6 +174,24 @@ impl Candidate {
         E: fmt::Display + 'static,
     {
         self.health = Some(health_probe(probe));
+        self
+    }
+
+    /// The same candidate, for as long as this process does not say by itself that it is unwell: `reports` holds the
+    /// reason while it is. What follows is that of [`Self::with_health`], which may be given too; but a report counts at
+    /// once, without a period or a number of failures. A process whose sender is dropped says nothing any more.
+    ///
+    /// ```no_run
+    /// # fn example(candidate: elector_candidate::Candidate) {
+    /// let (report, reports) = tokio::sync::watch::channel(None);
+    /// let candidate = candidate.with_health_reports(reports);
+    /// // Later, wherever it turns out:
+    /// report.send_replace(Some("the disk is full".to_owned()));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_health_reports(mut self, reports: watch::Receiver<Option<String>>) -> Self {
+        self.health_reports = Some(reports);
         self
     }
 
@@ -283,6 +304,7 @@ impl Candidate {
         let parts = RunningParts::start(self.parts, lease, grace, Arc::clone(&clock));
         let health = HealthMonitor::new(
             self.health,
+            self.health_reports,
             self.config.given.health,
             Arc::clone(&clock),
             Handle::current(),

@@ -289,6 +289,7 @@ impl GroupCandidate {
         let beside = RunningParts::start(alongside, group, settings.grace, Arc::clone(&clock));
         let health = HealthMonitor::new(
             self.health.take(),
+            None,
             settings.health,
             clock,
             Handle::current(),

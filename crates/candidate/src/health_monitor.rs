@@ -8,6 +8,7 @@ use elector_runtime::{Clock, panic_text, printable};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::health::HealthTiming;
@@ -15,6 +16,9 @@ use crate::health::HealthTiming;
 /// The function that a program gives: whether it is well, or why not.
 pub(crate) type HealthProbe =
     Arc<Mutex<dyn FnMut() -> BoxFuture<'static, Result<(), String>> + Send>>;
+
+/// Why the program says by itself that it is not well, while it does.
+pub(crate) type HealthReports = watch::Receiver<Option<String>>;
 
 /// The probe of a program without its types.
 pub(crate) fn health_probe<F, E>(mut probe: impl FnMut() -> F + Send + 'static) -> HealthProbe
@@ -33,6 +37,8 @@ where
 
 /// The health of the program. Dropping it drops the question that is under way.
 pub(crate) struct HealthMonitor {
+    /// None where the program says nothing by itself.
+    reports: Option<HealthReports>,
     /// None where the program counts as well.
     probe: Option<HealthProbe>,
     timing: HealthTiming,
@@ -63,12 +69,14 @@ impl HealthMonitor {
     /// Nothing is asked before [`Self::recovered`] or [`Self::unwell`] is.
     pub(crate) fn new(
         probe: Option<HealthProbe>,
+        reports: Option<HealthReports>,
         timing: HealthTiming,
         clock: Arc<dyn Clock>,
         runtime: Handle,
     ) -> Self {
         Self {
             is_well: probe.is_none(),
+            reports,
             probe,
             timing,
             stage: ProbeStage::Waiting {
@@ -101,8 +109,17 @@ impl HealthMonitor {
 
     /// Waits until a process that was well is not, and says why. May be dropped and called again.
     pub(crate) async fn unwell(&mut self) -> String {
+        let mut reports = self.reports.clone();
         loop {
-            match self.answer().await {
+            let answer = tokio::select! {
+                biased;
+                reason = reported(&mut reports) => {
+                    self.is_well = false;
+                    return one_line(&reason);
+                }
+                answer = self.answer() => answer,
+            };
+            match answer {
                 Ok(()) => self.failures = 0,
                 Err(error) => {
                     self.failures += 1;
@@ -117,10 +134,16 @@ impl HealthMonitor {
         }
     }
 
-    /// Waits for the next answer while the process is not well: the first success makes it well. May be dropped and
-    /// called again.
+    /// Waits for the next answer while the process is not well: the first success makes it well, once the program does
+    /// not say otherwise by itself. May be dropped and called again.
     pub(crate) async fn recovered(&mut self) -> Result<(), String> {
-        self.answer().await?;
+        if let Some(reports) = &mut self.reports {
+            // A program that has dropped its end says nothing any more.
+            let _ = reports.wait_for(Option::is_none).await;
+        }
+        if self.probe.is_some() {
+            self.answer().await?;
+        }
         self.failures = 0;
         self.is_well = true;
         Ok(())
@@ -162,6 +185,18 @@ impl HealthMonitor {
                 }
             }
         }
+    }
+}
+
+/// Waits until the program says by itself that it is not well.
+async fn reported(reports: &mut Option<HealthReports>) -> String {
+    let reported = match reports {
+        Some(reports) => reports.wait_for(Option::is_some).await.ok(),
+        None => None,
+    };
+    match reported.and_then(|reason| reason.clone()) {
+        Some(reason) => reason,
+        None => std::future::pending().await,
     }
 }
 
@@ -210,7 +245,7 @@ mod tests {
         }));
         let clock = Arc::new(TokioClock::start(Timestamp::MIN));
         let (timing, runtime) = (HealthTiming::default(), Handle::current());
-        let mut monitor = HealthMonitor::new(Some(probe), timing, clock, runtime);
+        let mut monitor = HealthMonitor::new(Some(probe), None, timing, clock, runtime);
         let asked = || asked.swap(0, Ordering::SeqCst);
         assert_eq!((monitor.recovered().await, asked()), (Ok(()), 1));
         monitor.unwell().await;

@@ -1,18 +1,21 @@
-//! `elector candidate`: runs a command while it leads.
+//! `elector candidate`: runs a command while it leads, or answers a program beside it who leads.
 
 mod child;
+mod current_term;
 mod descendants;
 mod endpoints;
 mod events;
 pub(crate) mod exec_child;
 mod group;
 mod health_command;
+mod http;
 mod own_program;
 pub(crate) mod pid1;
 mod reaper;
 mod stop_timer;
 pub(crate) mod supervisor;
 mod supervisor_pipe;
+mod term_runner;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -20,19 +23,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use elector_candidate::{
-    Candidate, CandidateArgs, Cluster, Config, ConfigError, Error, GroupCandidate, Leadership,
-    Metrics, TermEnd,
+    Candidate, CandidateArgs, Cluster, Config, ConfigError, Error, Metrics, TermEnd,
 };
 use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 
-use self::child::{Program, RunningCommand};
+use self::child::Program;
+use self::current_term::CurrentTerm;
 use self::endpoints::{CandidateEndpointArgs, checks};
 use self::events::EventLines;
 use self::group::{GroupArgs, run_group};
 use self::health_command::HealthArgs;
+use self::http::HttpArgs;
+use self::term_runner::{ProgramBeside, TermRunner};
 use crate::output;
 
 /// Runs a command while it leads.
@@ -67,6 +72,9 @@ pub(crate) struct CandidateCommandArgs {
     health: HealthArgs,
 
     #[command(flatten)]
+    http: HttpArgs,
+
+    #[command(flatten)]
     endpoints: CandidateEndpointArgs,
 
     #[command(flatten)]
@@ -79,9 +87,6 @@ pub(crate) struct CandidateCommandArgs {
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
-
-/// The end of a term's work by itself: the exit code to pass on, or none where there was no command.
-type CommandExit = Option<u8>;
 
 /// The time past the command's grace that the work may take, for SIGKILL to do its work.
 const KILL_MARGIN: Duration = Duration::from_secs(2);
@@ -130,31 +135,66 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
     {
         tracing::info!("{line}");
     }
-    let retries = config.retries_work();
+    let (retries, time_out) = (config.retries_work(), config.given_lease_duration());
     let candidate = Candidate::new(config, cluster)?;
     let handle = candidate.handle();
     let out = args.events.then(std::io::stdout);
     let mut lines = EventLines::new(out, handle.identity().clone(), handle.lease().clone());
-    let work = |leadership: Leadership| hold(leadership, program.clone(), retries);
     let ending = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&ending);
     let shutdown = async {
         let signal = signal.await;
-        ending.store(true, Ordering::Relaxed);
+        asked.store(true, Ordering::Relaxed);
         // On a thread of its own: the command is asked to stop even where this line cannot be written.
         drop(tokio::task::spawn_blocking(move || {
             tracing::info!(%signal, "shutting down");
         }));
     };
-    let metrics = Metrics::default();
-    let candidate = args.health.probe(candidate.with_metrics(metrics.clone()));
-    let checks = {
-        let (live, ready) = (handle.clone(), handle);
-        let live = move || live.check_live();
-        checks(live, move || ready.check_ready(), Arc::clone(&ending))
+    let (metrics, current) = (Metrics::default(), CurrentTerm::new());
+    let mut candidate = args.health.probe(candidate.with_metrics(metrics.clone()));
+    let answers = args.http.answers(handle.clone(), current.clone())?;
+    let (live, ready) = (handle.clone(), handle);
+    let live = move || live.check_live();
+    let checks = match &answers {
+        Some(answers) => {
+            candidate = answers.reporting_to(candidate);
+            let stays_out = answers.stays_out();
+            // A process that stays out for a while of its own will is well.
+            let ready = move || match ready.check_ready() {
+                Err(unwell) if !stays_out() => Err(unwell),
+                _ => Ok(()),
+            };
+            checks(live, ready, Arc::clone(&ending))
+        }
+        None => checks(live, move || ready.check_ready(), Arc::clone(&ending)),
     };
-    let _endpoints = args.endpoints.serve(checks, &metrics).await?;
+    let checks = Arc::new(checks);
+    let mut endpoints = args
+        .endpoints
+        .serve(Arc::clone(&checks), metrics.clone())
+        .await?;
+    let environment = match answers {
+        Some(answers) => {
+            let http = &args.http;
+            http.serve(answers, time_out, checks, metrics, &mut endpoints)
+                .await?
+        }
+        None => Vec::new(),
+    };
+    let runner = TermRunner {
+        sidecar: args.http.is_on().then(|| ProgramBeside {
+            grace: args.candidate.grace_period(),
+            program_ends_first: args.http.ends_after_program(),
+            ending,
+        }),
+        program,
+        environment,
+        retries,
+        current,
+    };
     lines.start();
     let candidate = candidate.observed_by(move |_, event| lines.tell(event));
+    let work = |leadership| runner.clone().run(leadership);
     match candidate.run(work, shutdown).await {
         Ok(outcome) => Ok(outcome
             .value
@@ -169,37 +209,6 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
     }
 }
 
-/// The work of a term: the command, or just the lease.
-async fn hold(
-    leadership: Leadership,
-    program: Option<Program>,
-    retries: bool,
-) -> anyhow::Result<CommandExit> {
-    let Some(program) = program else {
-        leadership.stopped().await;
-        return Ok(None);
-    };
-    let environment = environment(&leadership);
-    let mut running = RunningCommand::start(&leadership, program, environment)
-        .await
-        .context("run the command")?;
-    let status = tokio::select! {
-        biased;
-        _ = leadership.stopped() => running.stop().await,
-        status = running.exit() => status,
-    };
-    let status = status.context("wait for the command")?;
-    // The supervisor may have been the first to see that the belief is over: then the command has been stopped.
-    if !leadership.is_leader() {
-        leadership.stopped().await;
-    }
-    if retries && !status.success() && leadership.stop_reason().is_none() {
-        bail!("run the command: {status}");
-    }
-    tracing::info!(%status, "the command has ended");
-    Ok(Some(child::exit_code(status)))
-}
-
 /// The notice of a grace that a loss does not leave, in words.
 fn grace_after_loss(grace: Duration, config: &Config) -> Option<String> {
     let left = config.stop_budget();
@@ -209,21 +218,6 @@ fn grace_after_loss(grace: Duration, config: &Config) -> Option<String> {
              another candidate can lead; after a pause, or once another holder is known, nothing is left"
         )
     })
-}
-
-fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
-    let mut variables = vec![
-        ("ELECTOR_LEASE", leadership.lease().to_string()),
-        ("ELECTOR_HOLDER", leadership.identity().to_string()),
-        ("ELECTOR_TERM", leadership.term().to_string()),
-        ("ELECTOR_TOKEN", leadership.token().to_string()),
-    ];
-    variables.extend(
-        leadership
-            .part()
-            .map(|part| ("ELECTOR_PART", part.to_owned())),
-    );
-    variables
 }
 
 /// The words for a run that failed.

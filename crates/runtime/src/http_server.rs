@@ -1,8 +1,12 @@
-//! A small HTTP server for probes and scrapes: whatever its clients do, it costs a bounded amount of memory and time.
+//! A small HTTP server for probes, scrapes and questions: whatever its clients do, it costs a bounded amount of memory
+//! and time.
 //!
 //! One request for each connection, at most [`CONNECTIONS`] of them, at most [`HEADER_BYTES`] of header, [`LIFETIME`]
 //! from the accept to the last byte. A request body is not read. Where all connections are taken the oldest is closed,
-//! so that slow clients cannot keep a probe out.
+//! so that slow clients cannot keep a probe out. A stream of events lasts as long as its client likes, and there are at
+//! most [`STREAMS`]: where there is one more, the oldest is closed, and a client of Server-Sent Events comes back.
+
+mod message;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -10,40 +14,41 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
+pub use self::message::{ServerAnswer, ServerReply, ServerRequest};
 use crate::bind_address::BindAddress;
 
-/// A server that listens already. Each request is answered by one function of path and query, which must not block.
+/// A server that listens already. Each request is answered by one function, which must not block.
 pub struct HttpServer {
     listener: TcpListener,
     answer: Answer,
 }
 
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerReply {
-    status: StatusCode,
-    content_type: &'static str,
-    body: String,
+/// The function of a server.
+type Answer = Arc<dyn Fn(&ServerRequest<'_>) -> ServerAnswer + Send + Sync>;
+
+/// A connection that may be closed where there are too many.
+struct OpenConnection {
+    task: AbortHandle,
+    /// True once it is answered by a stream of events.
+    is_stream: Arc<AtomicBool>,
 }
 
-/// The function of a server: path, query where there is one, and the reply.
-type Answer = Arc<dyn Fn(&str, Option<&str>) -> ServerReply + Send + Sync>;
-
-/// The number of connections that may be open at the same time.
+/// The number of connections that may be open at the same time, streams of events not counted.
 const CONNECTIONS: usize = 32;
+
+/// The number of streams of events that may be open at the same time.
+const STREAMS: usize = 32;
 
 /// The longest header of a request. No request that is answered needs more than a line and a few headers.
 const HEADER_BYTES: usize = 8 * 1024;
@@ -57,12 +62,11 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after a connection could not be accepted: the process has too many files open, for instance.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-const TEXT: &str = "text/plain; charset=utf-8";
-
 // === impl HttpServer ===
 
 impl HttpServer {
-    /// Listens there; `None` where that is off. Nothing is accepted before [`serve`](Self::serve).
+    /// Listens there; `None` where that is off. Nothing is accepted before [`serve`](Self::serve). Requests other than GET
+    /// and HEAD are refused; `answer` is given the path, and the query where there is one.
     ///
     /// # Errors
     ///
@@ -70,6 +74,22 @@ impl HttpServer {
     pub async fn bind(
         address: BindAddress,
         answer: impl Fn(&str, Option<&str>) -> ServerReply + Send + Sync + 'static,
+    ) -> io::Result<Option<Self>> {
+        let reads = move |request: &ServerRequest<'_>| match request.is_read() {
+            true => answer(request.path(), request.query()).into(),
+            false => ServerReply::method_not_allowed("GET, HEAD").into(),
+        };
+        Self::bind_for_all_methods(address, reads).await
+    }
+
+    /// The same for requests of any method. What answers the request of HEAD is cut after its header.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::bind`].
+    pub async fn bind_for_all_methods(
+        address: BindAddress,
+        answer: impl Fn(&ServerRequest<'_>) -> ServerAnswer + Send + Sync + 'static,
     ) -> io::Result<Option<Self>> {
         let candidates = address.candidates();
         let Some(last) = candidates.last().copied() else {
@@ -102,21 +122,23 @@ impl HttpServer {
     /// Serves until it is dropped, which closes all that is open.
     pub async fn serve(self) -> Infallible {
         let mut connections = JoinSet::new();
-        let mut open = VecDeque::new();
+        let mut open = VecDeque::<OpenConnection>::new();
         loop {
             let Ok((stream, _)) = self.listener.accept().await else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             while connections.try_join_next().is_some() {}
-            open.retain(|connection: &tokio::task::AbortHandle| !connection.is_finished());
-            if open.len() >= CONNECTIONS
-                && let Some(oldest) = open.pop_front()
-            {
-                oldest.abort();
-            }
-            let answer = Arc::clone(&self.answer);
-            open.push_back(connections.spawn(serve_connection(stream, answer)));
+            open.retain(|connection| !connection.task.is_finished());
+            make_room(&mut open, false, CONNECTIONS);
+            make_room(&mut open, true, STREAMS);
+            let is_stream = Arc::default();
+            let serving =
+                serve_connection(stream, Arc::clone(&self.answer), Arc::clone(&is_stream));
+            open.push_back(OpenConnection {
+                task: connections.spawn(serving),
+                is_stream,
+            });
         }
     }
 }
@@ -129,73 +151,30 @@ impl fmt::Debug for HttpServer {
     }
 }
 
-// === impl ServerReply ===
-
-impl ServerReply {
-    /// 200, plain text.
-    pub fn ok(body: impl Into<String>) -> Self {
-        Self::typed(TEXT, body)
-    }
-
-    /// 200, text of another type.
-    pub fn typed(content_type: &'static str, body: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::OK,
-            content_type,
-            body: body.into(),
-        }
-    }
-
-    /// 500, plain text.
-    pub fn failed(body: impl Into<String>) -> Self {
-        Self::with_status(StatusCode::INTERNAL_SERVER_ERROR, body)
-    }
-
-    /// 404. What was asked for is not repeated.
-    pub fn not_found() -> Self {
-        Self::with_status(StatusCode::NOT_FOUND, "404 page not found\n")
-    }
-
-    /// The status code.
-    pub fn code(&self) -> u16 {
-        self.status.as_u16()
-    }
-
-    /// The body.
-    pub fn body(&self) -> &str {
-        &self.body
-    }
-
-    fn with_status(status: StatusCode, body: impl Into<String>) -> Self {
-        Self {
-            status,
-            ..Self::ok(body)
-        }
-    }
-
-    fn into_response(self) -> Response<Full<Bytes>> {
-        let refused = self.status == StatusCode::METHOD_NOT_ALLOWED;
-        let mut response = Response::new(Full::new(Bytes::from(self.body)));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if refused {
-            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        }
-        response
+/// Closes the oldest of the connections that are streams, or are not, where no other one would have a place.
+fn make_room(open: &mut VecDeque<OpenConnection>, streams: bool, most: usize) {
+    let is_meant =
+        |connection: &OpenConnection| connection.is_stream.load(Ordering::Relaxed) == streams;
+    if open.iter().filter(|it| is_meant(it)).count() >= most
+        && let Some(oldest) = open
+            .iter()
+            .position(is_meant)
+            .and_then(|at| open.remove(at))
+    {
+        oldest.task.abort();
     }
 }
 
-async fn serve_connection(stream: TcpStream, answer: Answer) {
+async fn serve_connection(stream: TcpStream, answer: Answer, is_stream: Arc<AtomicBool>) {
+    let streams = Arc::clone(&is_stream);
     let service = service_fn(move |request: Request<Incoming>| {
-        let reply = match *request.method() {
-            Method::GET | Method::HEAD => answer(request.uri().path(), request.uri().query()),
-            _ => {
-                ServerReply::with_status(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n")
-            }
+        let answer = answer(&ServerRequest::of(&request));
+        let answer = match *request.method() {
+            http::Method::HEAD => answer.without_stream(),
+            _ => answer,
         };
-        async move { Ok::<_, Infallible>(reply.into_response()) }
+        streams.store(answer.is_stream(), Ordering::Relaxed);
+        async move { Ok::<_, Infallible>(answer.into_response()) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -204,8 +183,18 @@ async fn serve_connection(stream: TcpStream, answer: Answer) {
         .max_buf_size(2 * HEADER_BYTES)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    // A client that goes away, is too slow or sends no HTTP is its own affair.
-    let _ = tokio::time::timeout(LIFETIME, connection).await;
+    let end = async {
+        tokio::time::sleep(LIFETIME).await;
+        if is_stream.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        // A client that goes away, is too slow or sends no HTTP is its own affair.
+        _ = connection => {}
+        () = end => {}
+    }
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ pub use failure_log::FailureLog;
 pub use health_checks::{HealthCheck, HealthChecks};
 pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
 #[cfg(feature = "http-server")]
-pub use http_server::{HttpServer, ServerReply};
+pub use http_server::{HttpServer, ServerAnswer, ServerReply, ServerRequest};
 #[cfg(feature = "events")]
 pub use lease_events::{EventSeverity, LeaseEventRecorder, RecordedEvent};
 #[cfg(feature = "logging")]

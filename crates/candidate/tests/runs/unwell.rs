@@ -281,3 +281,41 @@ async fn a_process_that_is_soon_well_again_stays_out_for_a_pause() {
     let out = cluster.now().since(at).as_millis();
     assert!((500..1_200).contains(&out), "{out} ms");
 }
+
+/// At once, without a period and a number of failures, and with a probe that still passes; a standby withdraws as well.
+#[tokio::test(start_paused = true)]
+async fn a_report_of_the_program_counts_at_once_and_until_it_is_taken_back() {
+    let (cluster, probe) = (OneLease::new(&[V1BETA1]), TestProbe::new(ProbeAnswer::Well));
+    let (report, reports) = tokio::sync::watch::channel(None);
+    let running = start_changed(&cluster, elected(), obedient, |candidate| {
+        probe.of(candidate).with_health_reports(reports)
+    });
+    running.registered().await;
+    cluster.grant("me");
+    running.leads(1).await;
+
+    report.send_replace(Some("the disk\nis full".to_owned()));
+    let reported = cluster.now();
+    let (end, ended) = running.end().await;
+    assert_eq!(end, TermEnd::Released);
+    assert!(ended.since(reported) < seconds(1), "not at once");
+    assert_eq!(unwell(&running)[0].0, "the disk\\nis full");
+    pass(300_000).await;
+    assert_eq!((unwell(&running).len(), times_well(&running)), (1, 0));
+    assert_eq!(cluster.candidate(V1BETA1), None);
+
+    // The probe has to pass too.
+    probe.set(ProbeAnswer::Fails);
+    report.send_replace(None);
+    pass(60_000).await;
+    assert_eq!(cluster.candidate(V1BETA1), None);
+    probe.set(ProbeAnswer::Well);
+    eventually(|| cluster.candidate(V1BETA1).is_some()).await;
+    assert_eq!(times_well(&running), 1);
+
+    // What is not asked any more is not unwell.
+    drop(report);
+    pass(60_000).await;
+    cluster.grant("me");
+    running.leads(2).await;
+}

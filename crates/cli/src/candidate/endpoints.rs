@@ -29,10 +29,9 @@ impl CandidateEndpointArgs {
     /// Listens, and serves from now on.
     pub(super) async fn serve(
         &self,
-        checks: HealthChecks,
-        metrics: &Metrics,
+        checks: Arc<HealthChecks>,
+        metrics: Metrics,
     ) -> anyhow::Result<Endpoints> {
-        let metrics = metrics.clone();
         let figures = move || ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode());
         let (probes, scrapes) = (self.health_probe_bind_address, self.metrics_bind_address);
         Endpoints::start(probes, checks, scrapes, figures).await

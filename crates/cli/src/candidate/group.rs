@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, bail};
 use clap::Args;
 use elector_candidate::{
     Cluster, Config, Error, GroupCandidate, GroupHandle, Leadership, LeaseKey, Metrics, Parts,
@@ -14,10 +13,11 @@ use elector_candidate::{
 };
 use elector_runtime::connect;
 
-use super::child::{Program, RunningCommand};
+use super::child::Program;
 use super::endpoints::checks;
 use super::events::EventLines;
-use super::{CandidateCommandArgs, WRONG_USAGE, environment, failure, grace_after_loss};
+use super::term_runner::run_command;
+use super::{CandidateCommandArgs, WRONG_USAGE, failure, grace_after_loss};
 use crate::output;
 
 /// The parts of a group that this process stands for.
@@ -30,7 +30,7 @@ pub(super) struct GroupArgs {
         long,
         value_name = "NAME",
         requires = "part",
-        conflicts_with = "lease",
+        conflicts_with_all = ["lease", "http"],
         env = "ELECTOR_GROUP"
     )]
     group: Option<String>,
@@ -91,7 +91,7 @@ pub(super) async fn run_group(
         let live = move || live.check_live();
         checks(live, move || ready.check_ready(), Arc::clone(&ending))
     };
-    let _endpoints = args.endpoints.serve(checks, &metrics).await?;
+    let _endpoints = args.endpoints.serve(Arc::new(checks), metrics).await?;
     let mut lines = event_lines(&handle, args.events);
     lines.values_mut().for_each(EventLines::start);
     let candidate = candidate.observed_by(move |lease, event| {
@@ -127,23 +127,6 @@ async fn lead_part(leadership: Leadership, program: Option<Program>) -> anyhow::
         leadership.stopped().await;
         return Ok(());
     };
-    let mut running = RunningCommand::start(&leadership, program, environment(&leadership))
-        .await
-        .context("run the command")?;
-    let status = tokio::select! {
-        biased;
-        _ = leadership.stopped() => running.stop().await,
-        status = running.exit() => status,
-    };
-    let status = status.context("wait for the command")?;
-    // The supervisor may have been the first to see that the belief is over: then the command has been stopped.
-    if !leadership.is_leader() {
-        leadership.stopped().await;
-    }
-    let part = leadership.part();
-    tracing::info!(part, %status, "the command has ended");
-    if !status.success() && leadership.stop_reason().is_none() {
-        bail!("run the command: {status}");
-    }
+    run_command(&leadership, program, &[], true).await?;
     Ok(())
 }

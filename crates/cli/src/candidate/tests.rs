@@ -41,3 +41,51 @@ fn a_grace_that_a_loss_does_not_leave_is_said_in_words() {
     let long = ["--lease-duration", "60s", "--renew-deadline", "40s"];
     assert_eq!(line(&long), None);
 }
+
+/// A variable that we set, or that Kubernetes makes for a Service called `elector`, must not be read as a flag of a
+/// candidate that a command starts.
+#[test]
+fn no_flag_is_read_from_a_variable_that_others_set() {
+    use clap::CommandFactory as _;
+
+    let command = CandidateCli::command();
+    let read: Vec<_> = command
+        .get_arguments()
+        .filter_map(|flag| flag.get_env()?.to_str())
+        .collect();
+    assert!(read.contains(&"ELECTOR_HTTP") && read.contains(&"ELECTOR_LEASE_NAME"));
+    let set_by_us = [
+        "ELECTOR_LEASE",
+        "ELECTOR_HOLDER",
+        "ELECTOR_TERM",
+        "ELECTOR_TOKEN",
+        "ELECTOR_GET_URL",
+        "ELECTOR_SSE_URL",
+        "ELECTOR_PATH",
+    ];
+    for name in &read {
+        assert!(!set_by_us.contains(name), "{name}");
+        let of_service = ["ELECTOR_PORT", "ELECTOR_SERVICE_"];
+        assert!(!of_service.iter().any(|it| name.starts_with(it)), "{name}");
+    }
+}
+
+#[test]
+fn the_flags_for_programs_beside_go_with_http_alone() {
+    let refusal = |flags: &[&str]| {
+        let usual = ["elector", "--lease", "web", "--binary-version", "1.2.3"];
+        let parsed = CandidateCli::try_parse_from(usual.iter().chain(flags));
+        parsed.map(drop).unwrap_err().to_string()
+    };
+    assert!(refusal(&["--native-sidecar"]).contains("--http"));
+    assert!(refusal(&["--http-token-file", "x"]).contains("--http"));
+    assert!(refusal(&["--http", "localhost:4040"]).contains("127.0.0.1"));
+    let both = ["--http", "4040", "--native-sidecar", "--", "true"];
+    assert!(refusal(&both).contains("cannot be used with"));
+    assert!(!parse(&["--http", "0"]).http.is_on());
+    assert!(
+        parse(&["--http", "4040", "--native-sidecar"])
+            .http
+            .ends_after_program()
+    );
+}

@@ -1,5 +1,7 @@
 //! Where probes and scrapes of an elector are answered.
 
+use std::sync::Arc;
+
 use clap::Args;
 use elector::{Health, Metrics};
 use elector_runtime::{BindAddress, ServerReply};
@@ -42,6 +44,7 @@ impl EndpointArgs {
         let metrics = metrics.clone();
         let figures = move || ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode());
         let (probes, scrapes) = (self.health_probe_bind_address, self.metrics_bind_address);
-        Endpoints::start(probes, health.checks(), scrapes, figures).await
+        let checks = Arc::new(health.checks());
+        Endpoints::start(probes, checks, scrapes, figures).await
     }
 }

@@ -128,3 +128,65 @@ async fn a_port_in_use_is_refused() {
             .is_none()
     );
 }
+
+/// A stream that says one thing, and then nothing, for ever.
+fn one_event(_: &ServerRequest<'_>) -> ServerAnswer {
+    let first = futures::stream::iter(["data: 1\n\n".to_owned()]);
+    ServerAnswer::events(futures::StreamExt::chain(first, futures::stream::pending()))
+}
+
+/// It is still open when any other connection has been closed, and makes way for newer streams alone.
+#[tokio::test(start_paused = true)]
+async fn a_stream_outlives_a_connection_and_the_oldest_makes_way_for_one_too_many() {
+    let address = BindAddress::Socket((Ipv4Addr::LOCALHOST, 0).into());
+    let server = HttpServer::bind_for_all_methods(address, one_event);
+    let server = server.await.unwrap().unwrap();
+    let server = Echo {
+        address: server.local_address().unwrap(),
+        task: tokio::spawn(server.serve()),
+    };
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        let mut stream = server.connect().await;
+        let request = b"GET /events HTTP/1.1\r\nhost: x\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut head = vec![0; 4096];
+        let mut read = 0;
+        while !String::from_utf8_lossy(&head[..read]).contains("data: 1\n\n") {
+            read += stream.read(&mut head[read..]).await.unwrap();
+        }
+        let head = String::from_utf8_lossy(&head[..read]).into_owned();
+        assert!(head.contains("content-type: text/event-stream"), "{head}");
+        streams.push(stream);
+    }
+    let mut rest = Vec::new();
+    let still_open = tokio::time::timeout(10 * LIFETIME, streams[0].read_to_end(&mut rest));
+    assert!(still_open.await.is_err(), "it was closed");
+    let _one_more = server.connect().await;
+    let closed = tokio::time::timeout(LIFETIME / 2, streams[0].read_to_end(&mut rest));
+    assert!(closed.await.is_ok(), "the oldest is still open");
+    let still_open = tokio::time::timeout(LIFETIME / 2, streams[1].read_to_end(&mut rest));
+    assert!(still_open.await.is_err(), "the second oldest was closed");
+    // A request for the header alone gets no stream.
+    let head = server
+        .exchange(b"HEAD /events HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await;
+    assert!(head.contains("content-type: text/event-stream"), "{head}");
+}
+
+#[test]
+fn a_bearer_token_is_what_follows_the_scheme() {
+    let token = |value: &'static str| {
+        let request = Request::get("/a?b").header("authorization", value);
+        let request = request.body(()).unwrap();
+        ServerRequest::of(&request)
+            .bearer_token()
+            .map(str::to_owned)
+    };
+    assert_eq!(token("Bearer abc").as_deref(), Some("abc"));
+    assert_eq!(token("bearer  abc ").as_deref(), Some("abc"));
+    assert_eq!(
+        [token("Basic abc"), token("Bearer"), token("")],
+        [const { None }; 3]
+    );
+}

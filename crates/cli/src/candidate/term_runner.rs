@@ -1,0 +1,118 @@
+//! The work of a term: the command, or just the lease for a program beside this process.
+
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use elector_candidate::Leadership;
+
+use super::child::{self, Program, RunningCommand};
+use super::current_term::{CurrentTerm, TermEntry};
+
+/// The end of a term's work by itself: the exit code to pass on, or none where there was no command.
+pub(super) type CommandExit = Option<u8>;
+
+/// The work of a candidate in each of its terms.
+#[derive(Clone, Debug)]
+pub(super) struct TermRunner {
+    /// The command, where there is one.
+    pub(super) program: Option<Program>,
+    /// Variables for the command on top of those of the term.
+    pub(super) environment: Vec<(&'static str, String)>,
+    /// True if a command that fails is run again.
+    pub(super) retries: bool,
+    pub(super) current: CurrentTerm,
+    /// The program beside this process, where it is asked about the lease.
+    pub(super) sidecar: Option<ProgramBeside>,
+}
+
+/// A program that asks who leads, and that this process cannot stop.
+#[derive(Clone, Debug)]
+pub(super) struct ProgramBeside {
+    /// The time that it has to stop.
+    pub(super) grace: Duration,
+    /// True if this process is asked to end only once the program has.
+    pub(super) program_ends_first: bool,
+    /// True once this process was asked to end.
+    pub(super) ending: Arc<AtomicBool>,
+}
+
+// === impl TermRunner ===
+
+impl TermRunner {
+    /// Runs from the beginning of a term until it stops.
+    pub(super) async fn run(self, leadership: Leadership) -> anyhow::Result<CommandExit> {
+        let entry = self.current.enter(leadership.clone());
+        match self.program.clone() {
+            Some(program) => self.run_command(&leadership, program).await,
+            None => {
+                self.hold(&leadership, &entry).await;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Holds the lease until the term is to stop, and then for as long as the program beside may take.
+    async fn hold(&self, leadership: &Leadership, entry: &TermEntry) {
+        leadership.stopped().await;
+        if let Some(beside) = &self.sidecar {
+            let is_gone = beside.program_ends_first && beside.ending.load(Ordering::Relaxed);
+            if !is_gone {
+                entry.program_done_within(leadership, beside.grace).await;
+            }
+        }
+    }
+
+    async fn run_command(
+        &self,
+        leadership: &Leadership,
+        program: Program,
+    ) -> anyhow::Result<CommandExit> {
+        let environment = &self.environment;
+        let status = run_command(leadership, program, environment, self.retries).await?;
+        Ok(Some(child::exit_code(status)))
+    }
+}
+
+/// Runs the command of a term until it ends or the term is to stop. One that fails by itself is an error where it `retries`.
+pub(super) async fn run_command(
+    leadership: &Leadership,
+    program: Program,
+    variables: &[(&'static str, String)],
+    retries: bool,
+) -> anyhow::Result<ExitStatus> {
+    let mut environment = environment(leadership);
+    environment.extend(variables.iter().cloned());
+    let mut running = RunningCommand::start(leadership, program, environment)
+        .await
+        .context("run the command")?;
+    let status = tokio::select! {
+        biased;
+        _ = leadership.stopped() => running.stop().await,
+        status = running.exit() => status,
+    };
+    let status = status.context("wait for the command")?;
+    // The supervisor may have been the first to see that the belief is over: then the command has been stopped.
+    if !leadership.is_leader() {
+        leadership.stopped().await;
+    }
+    if retries && !status.success() && leadership.stop_reason().is_none() {
+        bail!("run the command: {status}");
+    }
+    tracing::info!(part = leadership.part(), %status, "the command has ended");
+    Ok(status)
+}
+
+fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
+    let mut variables = vec![
+        ("ELECTOR_LEASE", leadership.lease().to_string()),
+        ("ELECTOR_HOLDER", leadership.identity().to_string()),
+        ("ELECTOR_TERM", leadership.term().to_string()),
+        ("ELECTOR_TOKEN", leadership.token().to_string()),
+    ];
+    let part = leadership.part().map(str::to_owned);
+    variables.extend(part.map(|part| ("ELECTOR_PART", part)));
+    variables
+}
