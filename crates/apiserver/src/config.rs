@@ -18,6 +18,8 @@ pub struct Config {
     /// The feature gate CoordinatedLeaderElection: whether `spec.strategy` and `spec.preferredHolder` of a Lease are
     /// kept. This server elects no leaders, with or without the gate. Default: false.
     pub gate: bool,
+    /// The feature gate ShardedListAndWatch: whether lists and watches heed `shardSelector`. Default: false.
+    pub sharding: bool,
     /// Which LeaseCandidates of `coordination.k8s.io` are served. Default: v1beta1.
     pub native: NativeCandidates,
     /// True if `leasecandidates.elector.dev/v1alpha1` is served, as if its CRD were installed. Default: false.
@@ -79,6 +81,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             gate: false,
+            sharding: false,
             native: NativeCandidates::default(),
             custom_candidates: false,
             other_kinds: OtherKinds::default(),

@@ -9,7 +9,7 @@ use crate::definition::{DEFINITIONS, KindDefinition, established};
 use crate::kind::{Bucket, Kind};
 use crate::rules;
 use crate::server::ApiServer;
-use crate::store::{Backup, ChangeKind, ObjectKey, ObjectTable, StoreState};
+use crate::store::{Backup, ChangeKind, ObjectTable, StoreKey, StoreState};
 
 /// A change of an object, as the history of the store has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -234,7 +234,7 @@ impl ApiServer {
         let bucket = bucket.unwrap_or_else(|| panic!("{resource} is no resource of this server"));
         let now = self.inner.config.clock.stamp();
         self.inner.store.with(|state| {
-            let key = ObjectKey::new(namespace, name);
+            let key = StoreKey::new(namespace, name);
             let known = state
                 .table(bucket)
                 .object(&key)
@@ -326,8 +326,8 @@ impl ApiServer {
         state: &StoreState,
         resource: &str,
         (namespace, name): (&str, &str),
-    ) -> Option<(Bucket, ObjectKey)> {
-        let key = ObjectKey::new(namespace, name);
+    ) -> Option<(Bucket, StoreKey)> {
+        let key = StoreKey::new(namespace, name);
         let mut buckets = self.buckets(resource);
         let bucket = buckets.find(|bucket| state.table(*bucket).object(&key).is_some())?;
         Some((bucket, key))

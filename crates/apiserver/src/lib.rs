@@ -49,7 +49,8 @@
 //! | `v1`, `apps/v1`, `batch/v1`, … | ConfigMap, Secret, Pod, Deployment, Job, CustomResourceDefinition, … | [`Config::other_kinds`] |
 //! | any other | custom resources | [`Config::other_kinds`]: by their CustomResourceDefinition, or without one |
 //!
-//! Get, list in pages and at revisions, watch with bookmarks and initial events, label and field selectors, create,
+//! Get, list in pages and at revisions, watch with bookmarks and initial events, label and field selectors, ranges of
+//! objects by `shardSelector` ([`Config::sharding`]), create,
 //! update, merge, JSON and strategic merge patch, server-side apply, delete with preconditions, delete of a collection,
 //! status as a resource of its own, finalizers, dry run, strict field validation, tables, metadata only, discovery in both
 //! forms, OpenAPI v3 as far as kubectl asks.

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::json::Node;
 use crate::kind::Kind;
 use crate::options::{self, At, ListOptions};
-use crate::store::{ObjectKey, ObjectStore, Stored};
+use crate::store::{ObjectStore, StoreKey, Stored};
 
 /// A list on its way out.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Resume {
     /// The revision of the list, none to go on at the present one.
     revision: Option<u64>,
     /// The first key that may be of the next page.
-    from: ObjectKey,
+    from: StoreKey,
 }
 
 /// The wait of a read for a revision of the future.
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) async fn get(
     store: &ObjectStore,
     kind: &Kind,
-    key: &ObjectKey,
+    key: &StoreKey,
     resource_version: Option<&str>,
     cache: Option<u64>,
 ) -> Result<Arc<Stored>, Failure> {
@@ -225,10 +225,10 @@ impl Resume {
             return Err(invalid(start));
         }
         let from = match namespace {
-            Some(namespace) => ObjectKey::new(namespace, key),
+            Some(namespace) => StoreKey::new(namespace, key),
             None => {
                 let (namespace, name) = key.split_once('/').unwrap_or((key, ""));
-                ObjectKey::new(namespace, name)
+                StoreKey::new(namespace, name)
             }
         };
         Ok(Self {

@@ -7,7 +7,7 @@ use crate::kind::Bucket;
 use crate::options::DeleteOptions;
 use crate::rules;
 use crate::selector::Selector;
-use crate::store::{ObjectFields, ObjectKey, Stored};
+use crate::store::{ObjectFields, StoreKey, Stored};
 use crate::write::{Transaction, meta};
 
 /// The answer to a delete.
@@ -82,7 +82,7 @@ impl Transaction<'_> {
             .cloned()
             .collect();
         for object in &objects {
-            let ObjectKey { namespace, name } = object.key();
+            let StoreKey { namespace, name } = object.key();
             // These objects cannot be missing, and there are no preconditions.
             let _ = self.delete(namespace, name, &DeleteOptions::default());
         }
@@ -122,7 +122,7 @@ impl Transaction<'_> {
     }
 
     /// Notes that the deletion was asked for; the first time counts.
-    fn mark(&mut self, key: &ObjectKey, object: &Stored) -> ObjectFields {
+    fn mark(&mut self, key: &StoreKey, object: &Stored) -> ObjectFields {
         let mut fields = object.fields().clone();
         if object.is_deleting() {
             return fields;

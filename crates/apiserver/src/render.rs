@@ -46,6 +46,12 @@ impl ObjectRenderer {
         })
     }
 
+    /// True if a list says which ranges it holds. Lists of custom resources and those of another form do not, although
+    /// they hold no others.
+    pub(crate) fn tells_shards(&self) -> bool {
+        self.form == ReplyForm::Whole && !self.kind.custom
+    }
+
     /// One object.
     pub(crate) fn object(&self, fields: &ObjectFields) -> Value {
         match self.form {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
+use serde_json::json;
 
 use crate::body;
 use crate::call::Call;
@@ -18,7 +19,7 @@ use crate::render::ObjectRenderer;
 use crate::reply::{self, HttpReply, ReplyForm, Warnings};
 use crate::selector::Selector;
 use crate::server::ServerParts;
-use crate::store::{ObjectFields, ObjectKey};
+use crate::store::{ObjectFields, StoreKey};
 use crate::stream::WatchStream;
 use crate::write::{Transaction, Update, WrittenObject};
 
@@ -65,7 +66,7 @@ impl ServerParts {
         call: &Call,
     ) -> Result<HttpReply, Failure> {
         let view = self.view(target, call)?;
-        let key = ObjectKey::new(namespace, name);
+        let key = StoreKey::new(namespace, name);
         let version = call.query.text("resourceVersion");
         let cache = call.link.now().cache;
         let object = read::get(&self.store, target.kind, &key, version, cache).await?;
@@ -79,7 +80,8 @@ impl ServerParts {
     ) -> Result<HttpReply, Failure> {
         let form = ReplyForm::wanted(&call.headers, true)?;
         let namespace = target.namespace.as_deref();
-        let mut options = ListOptions::read(&call.query, target.kind, target.watch)?;
+        let mut options =
+            ListOptions::read(&call.query, target.kind, target.watch, self.config.sharding)?;
         if let Some(name) = &target.name {
             options.selector.fields = options.selector.fields.and("metadata.name", name);
         }
@@ -91,7 +93,16 @@ impl ServerParts {
         let cache = call.link.now().cache;
         let page = read::list(&self.store, target.kind, namespace, &options, cache).await?;
         let items = page.objects.iter().map(|object| object.fields());
-        Ok(reply::json(StatusCode::OK, &view.list(page.meta(), items)))
+        let mut meta = page.meta();
+        if let Some(selector) = options
+            .selector
+            .shards
+            .reported()
+            .filter(|_| view.tells_shards())
+        {
+            meta["shardInfo"] = json!({"selector": selector});
+        }
+        Ok(reply::json(StatusCode::OK, &view.list(meta, items)))
     }
 
     /// Creates an object, or replaces the one of this name.
@@ -177,7 +188,7 @@ impl ServerParts {
     ) -> Result<HttpReply, Failure> {
         let view = self.view(target, call)?;
         let delete = DeleteOptions::read(&call.query, &call.headers, &call.body)?;
-        let options = ListOptions::read(&call.query, target.kind, false)?;
+        let options = ListOptions::read(&call.query, target.kind, false, self.config.sharding)?;
         let namespace = target.namespace.as_deref();
         let page = read::list(&self.store, target.kind, namespace, &options, None).await?;
         let selector: &Selector = &options.selector;

@@ -1,6 +1,7 @@
 //! Which objects of a list or a watch are wanted.
 
 mod label;
+mod shard;
 
 use serde_json::{Map, Value};
 
@@ -8,12 +9,14 @@ use crate::kind::{Bucket, Kind};
 use crate::store::Scope;
 
 pub(crate) use label::LabelSelector;
+pub(crate) use shard::RangeSelector;
 
-/// Label and field selector together.
+/// Label, field and shard selector together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selector {
     pub(crate) labels: LabelSelector,
     pub(crate) fields: FieldSelector,
+    pub(crate) shards: RangeSelector,
 }
 
 /// A conjunction of comparisons of fields.
@@ -30,14 +33,17 @@ struct FieldComparison {
 // === impl Selector ===
 
 impl Selector {
-    /// True if it selects everything.
+    /// True if neither labels nor fields are selected by. Ranges do not count: upstream counts what is left beyond a page
+    /// without them too.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.0.is_empty()
     }
 
     /// True if it selects this object.
     pub(crate) fn matches(&self, object: &Map<String, Value>) -> bool {
-        self.labels.matches(&object["metadata"]["labels"]) && self.fields.matches(object)
+        self.labels.matches(&object["metadata"]["labels"])
+            && self.fields.matches(object)
+            && self.shards.matches(object)
     }
 
     /// The narrowest scope that holds everything it wants.

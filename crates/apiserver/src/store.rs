@@ -19,7 +19,7 @@ use crate::kind::Bucket;
 
 pub use event::ChangeKind;
 pub(crate) use event::Event;
-pub(crate) use object::{ObjectFields, ObjectKey, Stored, metadata_text};
+pub(crate) use object::{ObjectFields, StoreKey, Stored, metadata_text};
 use table::Contents;
 pub(crate) use table::{ObjectTable, TooOld};
 pub(crate) use watcher::Scope;
@@ -134,7 +134,7 @@ impl StoreState {
     pub(crate) fn put(
         &mut self,
         bucket: Bucket,
-        key: ObjectKey,
+        key: StoreKey,
         fields: ObjectFields,
     ) -> std::sync::Arc<Stored> {
         self.revision += 1;
@@ -147,7 +147,7 @@ impl StoreState {
     pub(crate) fn remove(
         &mut self,
         bucket: Bucket,
-        key: &ObjectKey,
+        key: &StoreKey,
     ) -> Option<std::sync::Arc<Stored>> {
         let last = self.table(bucket).object(key)?.clone();
         self.revision += 1;

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::options;
 use crate::rules;
-use crate::store::{ObjectFields, ObjectKey, StoreState, Stored, metadata_text};
+use crate::store::{ObjectFields, StoreKey, StoreState, Stored, metadata_text};
 
 use elector_api::FieldError;
 
@@ -179,12 +179,12 @@ impl Transaction<'_> {
         })
     }
 
-    pub(crate) fn current(&self, key: &ObjectKey) -> Option<std::sync::Arc<Stored>> {
+    pub(crate) fn current(&self, key: &StoreKey) -> Option<std::sync::Arc<Stored>> {
         self.state.table(self.kind.bucket).object(key).cloned()
     }
 
-    pub(crate) fn key(&self, namespace: &str, name: &str) -> ObjectKey {
-        ObjectKey::new(if self.kind.namespaced { namespace } else { "" }, name)
+    pub(crate) fn key(&self, namespace: &str, name: &str) -> StoreKey {
+        StoreKey::new(if self.kind.namespaced { namespace } else { "" }, name)
     }
 
     /// Puts an object into the namespace of its path.
@@ -206,7 +206,7 @@ impl Transaction<'_> {
         if !self.kind.namespaced {
             return Ok(());
         }
-        let key = ObjectKey::new("", namespace);
+        let key = StoreKey::new("", namespace);
         let namespaces = self.state.table(Bucket::Namespaces);
         match namespaces.object(&key) {
             Some(_) => Ok(()),
@@ -254,7 +254,7 @@ impl Transaction<'_> {
         }
     }
 
-    fn other_uid(&self, key: &ObjectKey, given: &str, stored: &str) -> Failure {
+    fn other_uid(&self, key: &StoreKey, given: &str, stored: &str) -> Failure {
         let path = format!(
             "/registry/{}/{}/{}",
             self.kind.bucket.path(),
@@ -278,7 +278,7 @@ pub(crate) fn add_namespace(state: &mut StoreState, config: &Config, name: &str)
         serde_json::json!({"name": name, "uid": uid, "creationTimestamp": config.clock.stamp()});
     fields.insert("metadata".to_owned(), metadata);
     rules::prepare_create(kind, config, &mut fields);
-    state.put(Bucket::Namespaces, ObjectKey::new("", name), fields);
+    state.put(Bucket::Namespaces, StoreKey::new("", name), fields);
 }
 
 /// The metadata value of that name, `Null` where it is absent.

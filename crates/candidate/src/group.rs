@@ -2,6 +2,7 @@
 
 pub(crate) mod feeds;
 mod handle;
+mod layouts;
 mod members;
 pub(crate) mod pace;
 mod parts;
@@ -18,6 +19,7 @@ use tower::BoxError;
 
 use self::feeds::GroupFeeds;
 pub use self::handle::GroupHandle;
+use self::layouts::OtherLayouts;
 use self::members::GroupMember;
 use self::pace::{AcquisitionPace, first_part};
 pub use self::parts::Parts;
@@ -329,8 +331,20 @@ impl GroupCandidate {
             clock: self.cluster.clock(),
             seed: self.cluster.seed(),
             feeds: feeds.clone(),
+            layouts: self.other_layouts(),
             failures: SessionFailures::new(mode, None),
         })
+    }
+
+    /// What keeps this process from leading beside members of another number of ranges.
+    fn other_layouts(&self) -> Option<OtherLayouts> {
+        let (group, settings) = (&self.member.group, &self.member.configs[0].given);
+        let ranges = self.division.ranges()?;
+        Some(OtherLayouts::new(
+            &group.name,
+            ranges,
+            settings.max_lease_duration,
+        ))
     }
 
     /// The context of the sessions of each part.

@@ -81,6 +81,13 @@ impl CandidateHandle {
         ))
     }
 
+    /// True where [`Self::leadership`] has a guard.
+    pub(crate) fn may_begin_work(&self) -> bool {
+        let belief = &self.reader.belief;
+        let led = belief.led(None).filter(|led| !led.stops);
+        led.is_some_and(|led| belief.state().tasks_of(led.number).is_some())
+    }
+
     /// The status of the lease.
     pub fn status(&self) -> LeaseStatus {
         self.reader.status()

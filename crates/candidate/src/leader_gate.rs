@@ -132,7 +132,7 @@ impl LeaderGate {
     /// also where the end of its term cuts a reconcile short.
     pub fn observing_reconciler<K, C, R, F, O, G, A, E>(
         &self,
-        mut reconcile: R,
+        reconcile: R,
         observe: O,
     ) -> impl FnMut(Arc<K>, Arc<C>) -> BoxFuture<'static, Result<A, E>>
     + Send
@@ -148,42 +148,8 @@ impl LeaderGate {
         A: Send + 'static,
         E: Send + 'static,
     {
-        let (state, observe) = (Arc::clone(&self.0), Arc::new(Mutex::new(observe)));
-        move |object: Arc<K>, context: Arc<C>| {
-            let leadership = state.leadership();
-            let observe = {
-                let (observe, object, context) = (
-                    Arc::clone(&observe),
-                    Arc::clone(&object),
-                    Arc::clone(&context),
-                );
-                move || {
-                    let mut observe = observe.lock().unwrap_or_else(PoisonError::into_inner);
-                    (*observe)(object, context)
-                }
-            };
-            let Some(leadership) = leadership else {
-                return observe().boxed();
-            };
-            // A future spawned after the end of a term is dropped without being run, so no reconcile slips through.
-            let running = RunningReconcile::begin(&state);
-            let reconcile = reconcile(object, context, leadership.clone());
-            let reconcile = async move {
-                let _running = running;
-                reconcile.await
-            };
-            let task = ReconcileTask(leadership.spawn(reconcile.in_current_span()));
-            async move {
-                match task.await {
-                    Some(done) => done,
-                    None => {
-                        let observed = observe();
-                        observed.await
-                    }
-                }
-            }
-            .boxed()
-        }
+        let gate = self.clone();
+        gated_reconciler(move |_: &K| Some(gate.clone()), reconcile, observe)
     }
 
     /// The work of a term, or a part of it: lets controllers reconcile in that term, and is done when it is to stop and
@@ -211,6 +177,61 @@ impl fmt::Debug for LeaderGate {
             .field("term", &*self.0.term.borrow())
             .field("running", &*self.0.running.borrow())
             .finish()
+    }
+}
+
+/// A reconciler that is held back by the gate of each object, and answers by `observe` while that is shut.
+pub(crate) fn gated_reconciler<K, C, R, F, O, G, A, E>(
+    gate_of: impl Fn(&K) -> Option<LeaderGate> + Send + 'static,
+    mut reconcile: R,
+    observe: O,
+) -> impl FnMut(Arc<K>, Arc<C>) -> BoxFuture<'static, Result<A, E>> + Send + 'static
+where
+    K: Send + Sync + 'static,
+    C: Send + Sync + 'static,
+    R: FnMut(Arc<K>, Arc<C>, Leadership) -> F + Send + 'static,
+    F: Future<Output = Result<A, E>> + Send + 'static,
+    O: FnMut(Arc<K>, Arc<C>) -> G + Send + 'static,
+    G: Future<Output = Result<A, E>> + Send + 'static,
+    A: Send + 'static,
+    E: Send + 'static,
+{
+    let observe = Arc::new(Mutex::new(observe));
+    move |object: Arc<K>, context: Arc<C>| {
+        let gate = gate_of(&object);
+        let open = gate.and_then(|gate| Some((gate.0.leadership()?, gate)));
+        let observe = {
+            let (observe, object, context) = (
+                Arc::clone(&observe),
+                Arc::clone(&object),
+                Arc::clone(&context),
+            );
+            move || {
+                let mut observe = observe.lock().unwrap_or_else(PoisonError::into_inner);
+                (*observe)(object, context)
+            }
+        };
+        let Some((leadership, gate)) = open else {
+            return observe().boxed();
+        };
+        // A future spawned after the end of a term is dropped without being run, so no reconcile slips through.
+        let running = RunningReconcile::begin(&gate.0);
+        let reconcile = reconcile(object, context, leadership.clone());
+        let reconcile = async move {
+            let _running = running;
+            reconcile.await
+        };
+        let task = ReconcileTask(leadership.spawn(reconcile.in_current_span()));
+        async move {
+            match task.await {
+                Some(done) => done,
+                None => {
+                    let observed = observe();
+                    observed.await
+                }
+            }
+        }
+        .boxed()
     }
 }
 

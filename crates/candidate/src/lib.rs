@@ -30,7 +30,7 @@
 //! of any version of kube warm on standbys, and lets them reconcile while this process leads.
 //!
 //! Work that outgrows one leader is divided into [`Parts`], each with a lease of its own, of which a process leads as many
-//! as it comes to ([`GroupCandidate`]): a leader for each reconciler, say.
+//! as it comes to ([`GroupCandidate`]): a leader for each reconciler, say, or for each range of objects ([`ShardGate`]).
 //!
 //! Work that does not stop when it should fails the liveness check of the handle ([`CandidateHandle::check_live`]).
 //! Readiness is not leadership: a standby is ready, and [`CandidateHandle::check_ready`] says whether it could lead.
@@ -44,7 +44,7 @@
 //! | feature | brings | foreign types in signatures |
 //! |---|---|---|
 //! | `connect` | `Cluster::connect`, `Candidate::connect`, `ClientArgs`: a client by kubeconfig or service account on a thread of its own, TLS by rustls with ring, proxies | |
-//! | `kube5` | `Cluster::from(client)` and `kube5::guarded` | kube 5 |
+//! | `kube5` | `Cluster::from(client)`, `kube5::guarded`, `kube5::sharded` and `kube5::key` | kube 5 |
 //! | `clap4` | `CandidateArgs`: flags and environment variables to flatten into a program's own; `ClientArgs` as `clap::Args` | clap 4 |
 //! | `events` | `Config::record_events`: Events on the Lease that report the terms of a process, by the recorder of kube-runtime | |
 //! | `latest` | k8s-openapi's feature of that name, for a program without k8s-openapi of its own | |
@@ -130,6 +130,7 @@ mod leadership;
 mod membership;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod object_key;
 mod outcome;
 mod owner;
 mod process_health;
@@ -138,6 +139,9 @@ mod request_monitor;
 mod resolved_config;
 mod run_loop;
 mod session;
+mod shard_gate;
+#[cfg(feature = "kube5")]
+mod sharded_reads;
 mod signals;
 mod status;
 mod stopped;
@@ -178,8 +182,10 @@ pub use leader_only::{LeaderOnly, LeaderOnlyLayer, NotLeading};
 pub use leadership::Leadership;
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;
+pub use object_key::ObjectKey;
 pub use outcome::{Outcome, TermEnd};
 pub use owner::Owner;
+pub use shard_gate::ShardGate;
 pub use signals::shutdown_signal;
 pub use status::LeaseStatus;
 #[cfg(feature = "test-util")]

@@ -103,18 +103,34 @@ pub(crate) fn health_answers(monitor: &HealthMonitor) -> watch::Sender<HealthAns
     watch::Sender::new(monitor.is_well().then_some(Ok(())))
 }
 
-/// Asks the probe again and again, and publishes what is news.
+/// Asks the probe again and again, and publishes what is news. While there is an obstacle, the process is unwell for that
+/// reason.
 pub(crate) async fn publish_health(
     mut monitor: HealthMonitor,
+    mut obstacle: watch::Receiver<Option<String>>,
     answers: watch::Sender<HealthAnswer>,
 ) -> Infallible {
+    let mut probed = answers.borrow().clone();
     loop {
-        let answer = if monitor.is_well() {
-            Err(monitor.unwell().await)
-        } else {
-            monitor.recovered().await
+        tokio::select! {
+            biased;
+            Ok(()) = obstacle.changed() => {}
+            answer = next_answer(&mut monitor) => probed = Some(answer),
+        }
+        let answer = match &*obstacle.borrow_and_update() {
+            Some(reason) => Some(Err(reason.clone())),
+            None => probed.clone(),
         };
-        answers.send_replace(Some(answer));
+        answers.send_replace(answer);
+    }
+}
+
+/// The next answer of the probe that is news. May be dropped and called again.
+async fn next_answer(monitor: &mut HealthMonitor) -> Result<(), String> {
+    if monitor.is_well() {
+        Err(monitor.unwell().await)
+    } else {
+        monitor.recovered().await
     }
 }
 

@@ -23,6 +23,7 @@
 //! * [`holder`] is the side of a process that leads: accept or acquire, renew, hand over, release, and its belief
 //!   meanwhile.
 //! * [`registration`] keeps the LeaseCandidate of that process, and acks its pings.
+//! * [`shard`] says which of a group's leases an object belongs to, where each has a range of objects.
 //! * The values at the root are what they share: [`LeaseRecord`], [`CandidateRecord`], [`Strategy`], the
 //!   [constants](ElectorTiming).
 //!
@@ -146,6 +147,7 @@ pub mod registration;
 mod rejection;
 mod renumber;
 mod resolution;
+pub mod shard;
 mod spec;
 mod strategy;
 mod time;

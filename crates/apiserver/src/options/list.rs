@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::options::{At, revision};
 use crate::query::Query;
-use crate::selector::{FieldSelector, LabelSelector, Selector};
+use crate::selector::{FieldSelector, LabelSelector, RangeSelector, Selector};
 
 /// The options of a list or a watch.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,17 +28,27 @@ pub(crate) struct ListOptions {
 // === impl ListOptions ===
 
 impl ListOptions {
-    /// Reads and checks them. `watch` is that of the path.
-    pub(crate) fn read(query: &Query, kind: &Kind, watch: bool) -> Result<Self, Failure> {
+    /// Reads and checks them. `watch` is that of the path; without `sharding` ranges of objects are not selected by.
+    pub(crate) fn read(
+        query: &Query,
+        kind: &Kind,
+        watch: bool,
+        sharding: bool,
+    ) -> Result<Self, Failure> {
         let number = |name| query.number(name).map_err(Failure::bad_request);
         let timeout_seconds = number("timeoutSeconds")?;
         let limit = number("limit")?.unwrap_or_default();
         let labels = query.text("labelSelector").unwrap_or_default();
         let fields = query.text("fieldSelector").unwrap_or_default();
-        let selector = Selector {
+        let mut selector = Selector {
             labels: LabelSelector::parse(labels).map_err(Failure::bad_request)?,
             fields: FieldSelector::parse(fields, kind).map_err(Failure::bad_request)?,
+            shards: RangeSelector::default(),
         };
+        if let Some(ranges) = query.text("shardSelector").filter(|_| sharding) {
+            let invalid = |why| Failure::internal(format!("invalid shard selector: {why}"));
+            selector.shards = RangeSelector::parse(ranges).map_err(invalid)?;
+        }
         let text = |name| query.text(name).map(str::to_owned);
         let options = Self {
             watch: watch || query.switch("watch"),

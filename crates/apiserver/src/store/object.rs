@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// Namespace and name; the namespace is empty for what has none. They sort as the API server lists them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ObjectKey {
+pub(crate) struct StoreKey {
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
@@ -18,7 +18,7 @@ pub(crate) type ObjectFields = Map<String, Value>;
 /// One revision of an object, without apiVersion and kind, which depend on the version in which it is shown.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    key: ObjectKey,
+    key: StoreKey,
     revision: u64,
     fields: ObjectFields,
     /// The form for most watchers, encoded once for all of them.
@@ -30,9 +30,9 @@ pub(crate) fn metadata_text<'a>(object: &'a ObjectFields, name: &str) -> &'a str
     object["metadata"][name].as_str().unwrap_or_default()
 }
 
-// === impl ObjectKey ===
+// === impl StoreKey ===
 
-impl ObjectKey {
+impl StoreKey {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -44,7 +44,7 @@ impl ObjectKey {
 // === impl Stored ===
 
 impl Stored {
-    pub(crate) fn new(key: ObjectKey, mut fields: ObjectFields, revision: u64) -> Self {
+    pub(crate) fn new(key: StoreKey, mut fields: ObjectFields, revision: u64) -> Self {
         let metadata = fields
             .entry("metadata")
             .or_insert_with(|| Value::Object(Map::new()));
@@ -57,7 +57,7 @@ impl Stored {
         }
     }
 
-    pub(crate) fn key(&self) -> &ObjectKey {
+    pub(crate) fn key(&self) -> &StoreKey {
         &self.key
     }
 

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::event::{ChangeKind, Event};
-use super::object::{ObjectKey, Stored};
+use super::object::{StoreKey, Stored};
 use super::watcher::{Scope, Subscription, Watchers};
 
 /// The objects of one bucket, and the watchers that follow them.
@@ -20,7 +20,7 @@ pub(crate) struct ObjectTable {
 /// The objects of one bucket and their latest history: what a backup keeps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
-    objects: BTreeMap<ObjectKey, Arc<Stored>>,
+    objects: BTreeMap<StoreKey, Arc<Stored>>,
     events: VecDeque<Arc<Event>>,
     /// Nothing is known of what happened up to this revision.
     forgotten: u64,
@@ -50,7 +50,7 @@ impl ObjectTable {
         }
     }
 
-    pub(crate) fn object(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
+    pub(crate) fn object(&self, key: &StoreKey) -> Option<&Arc<Stored>> {
         self.contents.objects.get(key)
     }
 
@@ -59,7 +59,7 @@ impl ObjectTable {
         &'a self,
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = &'a Arc<Stored>> {
-        let first = namespace.map(|namespace| ObjectKey::new(namespace, ""));
+        let first = namespace.map(|namespace| StoreKey::new(namespace, ""));
         self.contents
             .from(first.as_ref())
             .map(|(_, object)| object)
@@ -70,7 +70,7 @@ impl ObjectTable {
     pub(crate) fn object_at(
         &self,
         revision: u64,
-        key: &ObjectKey,
+        key: &StoreKey,
     ) -> Result<Option<&Arc<Stored>>, TooOld> {
         let change = self
             .since(revision)?
@@ -88,9 +88,9 @@ impl ObjectTable {
         &'a self,
         revision: u64,
         namespace: Option<&'a str>,
-        from: Option<&ObjectKey>,
+        from: Option<&StoreKey>,
     ) -> Result<impl Iterator<Item = &'a Arc<Stored>>, TooOld> {
-        let first = namespace.map(|namespace| ObjectKey::new(namespace, ""));
+        let first = namespace.map(|namespace| StoreKey::new(namespace, ""));
         let first = first.as_ref().max(from);
         let mut changed = BTreeMap::new();
         for event in self.since(revision)? {
@@ -217,11 +217,10 @@ impl Contents {
     /// The objects from this key on.
     fn from(
         &self,
-        first: Option<&ObjectKey>,
-    ) -> impl Iterator<Item = (&ObjectKey, &Arc<Stored>)> + use<'_> {
+        first: Option<&StoreKey>,
+    ) -> impl Iterator<Item = (&StoreKey, &Arc<Stored>)> + use<'_> {
         let first = first.map_or(Bound::Unbounded, Bound::Included);
-        self.objects
-            .range::<ObjectKey, _>((first, Bound::Unbounded))
+        self.objects.range::<StoreKey, _>((first, Bound::Unbounded))
     }
 }
 

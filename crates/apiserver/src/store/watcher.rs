@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::event::Event;
-use super::object::ObjectKey;
+use super::object::StoreKey;
 
 /// Which objects are followed. A watcher of one object is not woken by others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub(super) struct Watchers {
 
 impl Scope {
     /// The scopes that an object is in.
-    fn of(key: &ObjectKey) -> [Self; 4] {
+    fn of(key: &StoreKey) -> [Self; 4] {
         let (namespace, name) = (Some(key.namespace.clone()), Some(key.name.clone()));
         [
             Self::default(),

@@ -8,6 +8,7 @@ mod common;
 mod control;
 mod faults;
 mod kinds;
+mod sharding;
 mod tcp;
 mod versions;
 mod watching;

@@ -18,7 +18,10 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use elector_api::{CandidateApi, Lease};
-use elector_candidate::{Candidate, CandidateHandle, Config, Event, LeaderGate};
+use elector_candidate::{
+    Candidate, CandidateHandle, Cluster, Config, Event, GroupCandidate, GroupHandle, LeaderGate,
+    Leadership, Mode, ObjectKey, Parts,
+};
 use elector_protocol::Identity;
 use elector_testing::{OneLease, eventually};
 use futures::{StreamExt as _, future};
@@ -26,6 +29,7 @@ use kube::api::Api;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 /// The repetitions of a call in one sample, and the number of samples.
 const CALLS: u32 = 100_000;
@@ -34,6 +38,8 @@ const SAMPLES: usize = 101;
 const OBJECTS: usize = 10_000;
 /// The number of times that the lease is won.
 const TERMS: usize = 21;
+/// The number of ranges of the group.
+const RANGES: u16 = 16;
 const NAMESPACE: &str = "objects";
 /// Where the table goes in a document.
 const BEGIN: &str = "<!-- measured: leadership -->\n";
@@ -73,7 +79,7 @@ async fn main() {
     assert!(handle.is_leader());
     for call in [MeasuredCall::IsLeader, MeasuredCall::Status] {
         for threads in [1, 4] {
-            let took = tokio::task::block_in_place(|| nanos(&handle, threads, call));
+            let took = tokio::task::block_in_place(|| nanos(threads, || call.make(&handle)));
             let name = match threads {
                 1 => format!("`{}`", call.name()),
                 _ => format!("`{}`, {threads} threads at once", call.name()),
@@ -81,6 +87,15 @@ async fn main() {
             rows.push((name, format!("{took:.0} ns")));
         }
     }
+    let (group, group_run) = led_group().await;
+    let key = ObjectKey::new("5b4eba3a-7b7f-4b5e-a1d6-7d9bf07a6c0e");
+    let owns = || {
+        black_box(group.owns(black_box(key)));
+    };
+    let took = tokio::task::block_in_place(|| nanos(1, owns));
+    let name = format!("`owns`, one of {RANGES} ranges by a uid");
+    rows.push((name, format!("{took:.0} ns")));
+    group_run.abort();
     let what = format!("from winning the lease to the first reconcile, {OBJECTS} objects cached");
     rows.push((what, spread(&mut first)));
     rows.push((
@@ -178,6 +193,28 @@ impl MeasuredController {
     }
 }
 
+/// A group without an election, whose ranges are all led here.
+async fn led_group() -> (GroupHandle, JoinHandle<()>) {
+    let config = Config::new("group", "1.0.0").mode(Mode::Disabled);
+    let group = GroupCandidate::new(config, Parts::by_uid(RANGES), Cluster::none()).unwrap();
+    let handle = group.handle();
+    let run = tokio::spawn(async move {
+        let work = |leadership: Leadership| async move {
+            leadership.stopped().await;
+            Ok::<(), Infallible>(())
+        };
+        group.run(work, future::pending::<()>()).await.unwrap();
+    });
+    eventually(|| {
+        handle
+            .parts()
+            .iter()
+            .all(|part| part.leadership().is_some())
+    })
+    .await;
+    (handle, run)
+}
+
 fn note_win(won: &Mutex<Option<Instant>>, event: &Event) {
     if let Event::Leading { .. } = event {
         *won.lock().unwrap() = Some(Instant::now());
@@ -186,11 +223,11 @@ fn note_win(won: &Mutex<Option<Instant>>, event: &Event) {
 
 /// The nanoseconds of one call, made by `threads` at once: of one thread the sample that was disturbed least, of
 /// several, which disturb each other, the median.
-fn nanos(handle: &CandidateHandle, threads: usize, call: MeasuredCall) -> f64 {
+fn nanos(threads: usize, call: impl Fn() + Sync) -> f64 {
     let sample = || {
         let begin = Instant::now();
         for _ in 0..CALLS {
-            call.make(handle);
+            call();
         }
         begin.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
     };

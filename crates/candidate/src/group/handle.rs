@@ -3,11 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use elector_protocol::shard::ShardLayout;
 use futures::{Stream, StreamExt as _, stream};
+use tokio::sync::watch;
 
 use super::parts::Parts;
 use crate::handle::CandidateHandle;
 use crate::health::Unhealthy;
+use crate::leadership::Leadership;
+use crate::object_key::ObjectKey;
 
 /// The parts of a group as this process knows them, for the rest of it: web handlers, metrics, controllers that outlive a
 /// term. Clones are the same one.
@@ -30,8 +34,12 @@ pub struct GroupHandle(Arc<GroupView>);
 pub(crate) struct GroupView {
     /// The way in which the work is divided.
     pub(crate) division: Parts,
+    /// The ranges, where the parts are ranges of objects.
+    ranges: Option<ShardLayout>,
     /// One for each part, in their order.
     handles: Box<[CandidateHandle]>,
+    /// Counts the lists of ranges that clients of this process hold complete.
+    lists: watch::Sender<u64>,
 }
 
 // === impl GroupHandle ===
@@ -39,14 +47,56 @@ pub(crate) struct GroupView {
 impl GroupHandle {
     pub(crate) fn new(division: Parts, handles: impl Iterator<Item = CandidateHandle>) -> Self {
         Self(Arc::new(GroupView {
+            ranges: division.ranges(),
             division,
             handles: handles.collect(),
+            lists: watch::Sender::new(0),
         }))
     }
 
     /// The parts, in the order in which [`Parts`] has them: that of the names, or that of the ranges.
     pub fn parts(&self) -> &[CandidateHandle] {
         &self.0.handles
+    }
+
+    /// True if this process leads the part that the object is in, and may begin new work on it, by its clock, now. False
+    /// from the moment on at which the work of the part is asked to stop, so before the part is given away.
+    ///
+    /// It costs a hash of the uid, or of the namespace, and a look at the clock: ask it for each object, and again before
+    /// each effect. Named parts own no objects: it is false then.
+    ///
+    /// ```
+    /// use elector_candidate::{GroupHandle, ObjectKey};
+    ///
+    /// fn is_ours(group: &GroupHandle, uid: &str, namespace: &str) -> bool {
+    ///     group.owns(ObjectKey::new(uid).in_namespace(namespace))
+    /// }
+    /// ```
+    pub fn owns(&self, key: ObjectKey<'_>) -> bool {
+        let part = self.index_of(key).map(|index| &self.0.handles[index]);
+        part.is_some_and(CandidateHandle::may_begin_work)
+    }
+
+    /// The guard of the term in which new work on the object may begin now: that of its part. `None` where
+    /// [`Self::owns`] is false.
+    pub fn leadership(&self, key: ObjectKey<'_>) -> Option<Leadership> {
+        self.0.handles[self.index_of(key)?].leadership()
+    }
+
+    /// The part that the object is in, `None` where the parts are named.
+    pub(crate) fn index_of(&self, key: ObjectKey<'_>) -> Option<usize> {
+        let ranges = self.0.ranges?;
+        Some(usize::from(ranges.index_of(key.hash(ranges.field()))))
+    }
+
+    /// The ranges, `None` where the parts are named.
+    pub(crate) fn ranges(&self) -> Option<ShardLayout> {
+        self.0.ranges
+    }
+
+    /// Counts the lists of ranges that clients of this process hold complete.
+    pub(crate) fn lists(&self) -> &watch::Sender<u64> {
+        &self.0.lists
     }
 
     /// Each part now, and again whenever its status has changed, until the run has ended or was dropped.

@@ -1,13 +1,14 @@
 //! The parts of a group: how many, what they are called, and which Lease is whose.
 
 use elector_api::names;
+use elector_protocol::shard::{ShardField, ShardLayout};
 
 use crate::config::{ConfigError, Setting};
 
 /// The parts into which the work of a group is divided, each with a leader of its own.
 ///
 /// Every process of a group has to be given the same parts. Each part is an ordinary Lease: `GROUP-PART` for a named one,
-/// `GROUP-03-of-16` for a range.
+/// `GROUP-03-of-16` for a range, and `GROUP-03-of-16-namespaces` for one of namespaces.
 ///
 /// ```
 /// use elector_candidate::Parts;
@@ -56,16 +57,28 @@ impl Parts {
         Self(PartLayout::ByNamespace(count))
     }
 
-    /// Their names, in their order: that of a range is its index and the number of all, as `03-of-16`.
+    /// Their names, in their order: that of a range is its index and the number of all, as `03-of-16`, and says where it is
+    /// one of namespaces, as `03-of-16-namespaces`.
     pub(crate) fn names(&self) -> Vec<String> {
         match &self.0 {
             PartLayout::Named(names) => names.clone(),
-            PartLayout::ByUid(count) | PartLayout::ByNamespace(count) => {
-                let digits = count.to_string().len();
-                (0..*count)
-                    .map(|index| format!("{index:0digits$}-of-{count}"))
+            PartLayout::ByUid(_) | PartLayout::ByNamespace(_) => {
+                let ranges = self.ranges().into_iter();
+                ranges
+                    .flat_map(|layout| {
+                        (0..layout.count()).map(move |index| layout.part_name(index))
+                    })
                     .collect()
             }
+        }
+    }
+
+    /// The ranges, `None` where the parts are named.
+    pub(crate) const fn ranges(&self) -> Option<ShardLayout> {
+        match &self.0 {
+            PartLayout::Named(_) => None,
+            PartLayout::ByUid(count) => ShardLayout::new(ShardField::Uid, *count),
+            PartLayout::ByNamespace(count) => ShardLayout::new(ShardField::Namespace, *count),
         }
     }
 
@@ -110,6 +123,7 @@ pub(crate) fn lease_name(group: &str, part: &str) -> String {
 
 fn is_range(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let name = name.strip_suffix("-namespaces").unwrap_or(name);
     name.split_once("-of-")
         .is_some_and(|(index, count)| is_number(index) && is_number(count))
 }
@@ -130,7 +144,7 @@ mod tests {
         assert_eq!(leases(&named), ["web-certs", "web-routes"]);
         let ranges = leases(&Parts::by_uid(16));
         assert_eq!((ranges.len(), &*ranges[3]), (16, "web-03-of-16"));
-        assert_eq!(leases(&Parts::by_namespace(1)), ["web-0-of-1"]);
+        assert_eq!(leases(&Parts::by_namespace(1)), ["web-0-of-1-namespaces"]);
         assert_eq!(leases(&Parts::by_uid(100))[7], "web-007-of-100");
     }
 
@@ -162,6 +176,10 @@ mod tests {
             (
                 Parts::named(["a", "3-of-16"]),
                 "parts is refused: the name \"3-of-16\": names of the form",
+            ),
+            (
+                Parts::named(["3-of-16-namespaces"]),
+                "parts have the name \"3-of-16-namespaces\": names of the form",
             ),
             (
                 Parts::named(["a", "b", "a"]),

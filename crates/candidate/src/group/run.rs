@@ -22,6 +22,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{oneshot, watch};
 
 use super::feeds::GroupFeeds;
+use super::layouts::OtherLayouts;
 use crate::config::Mode;
 use crate::error::Error;
 use crate::finish::{Finish, RunEnd};
@@ -53,6 +54,8 @@ pub(super) struct GroupWatches {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) seed: u64,
     pub(super) feeds: GroupFeeds,
+    /// None where the parts are named.
+    pub(super) layouts: Option<OtherLayouts>,
     pub(super) failures: SessionFailures,
 }
 
@@ -65,13 +68,19 @@ impl GroupRun {
         self,
         shutdown: oneshot::Receiver<Infallible>,
     ) -> Result<RunEnd, Error> {
+        let layouts = self.watches.as_ref().and_then(|it| it.layouts.as_ref());
+        let obstacle = match layouts {
+            Some(layouts) => layouts.obstacle(),
+            None => watch::Sender::new(None).subscribe(),
+        };
         let watches = async {
             match self.watches {
                 Some(watches) => watches.run().await,
                 None => std::future::pending().await,
             }
         };
-        let shared = futures::future::join(watches, publish_health(self.health, self.answers));
+        let shared =
+            futures::future::join(watches, publish_health(self.health, obstacle, self.answers));
         let parts = run_parts(self.loops, shutdown);
         match select(std::pin::pin!(parts), std::pin::pin!(shared)).await {
             Either::Left((ended, _)) => ended,
@@ -153,11 +162,15 @@ impl GroupWatches {
         let registers = self.mode.registers();
         loop {
             let now = self.clock.holder();
-            let wake_at = self.failures.tick(now);
+            let look_at = self.layouts.as_ref().and_then(|layouts| layouts.judge(now));
+            let wake_at = self.failures.tick(now).into_iter().chain(look_at).min();
             tokio::select! {
                 biased;
                 event = leases.next() => {
                     self.note(ServerPath::LeaseWatch, &event);
+                    if let Some(layouts) = &mut self.layouts {
+                        layouts.note(self.clock.holder(), &event);
+                    }
                     self.feeds.deliver_lease(event).await;
                 }
                 event = next_of(&mut candidates) => {

@@ -34,6 +34,8 @@ mod registering;
 mod replies;
 mod restored;
 mod retrying;
+#[cfg(feature = "kube5")]
+mod sharded;
 mod shutdown;
 mod stopping;
 mod strangers;
