@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use elector_candidate::{
-    Candidate, CandidateArgs, Cluster, Config, ConfigError, Error, Metrics, TermEnd,
+    Candidate, CandidateArgs, Cluster, Config, ConfigError, Error, GroupCandidate, Metrics, TermEnd,
 };
 use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 
