@@ -58,7 +58,10 @@ pub(crate) fn run(names: &[String], record: bool) -> Result<()> {
     );
     let packages = CratePackages::make()?;
     for program in &wanted {
+        let start = Instant::now();
         program.build(&packages)?;
+        let took = start.elapsed();
+        println!("{}: built and tested in {took:.0?}", program.name);
     }
     let kubectl = Toolbox::new(None)?.path(Binary::Kubectl)?;
     let cluster = RealCluster::start(&Options::default())?;
@@ -144,6 +147,8 @@ impl AdoptingProgram {
             .join(&self.name);
         let mut run = Command::new(program);
         run.env("KUBECONFIG", cluster.kubeconfig())
+            // A program that serves takes a port that is free.
+            .env("LISTEN", "127.0.0.1:0")
             .stdout(said.try_clone()?)
             .stderr(said);
         let mut process = ChildGuard::spawn(&mut run).context("failed to start it")?;
