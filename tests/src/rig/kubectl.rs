@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use elector_cluster::paths;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
@@ -40,6 +41,15 @@ impl TestSite {
         output_of(command).await
     }
 
+    /// Runs a line of a page in a shell that finds `elector`, kubectl and its plugin for this cluster; fails where a part
+    /// of a pipe does. Returns what it prints.
+    pub async fn shell(&self, line: &str) -> Result<String> {
+        let mut command = self.finding_programs(Path::new("bash"))?;
+        command.args(["-o", "pipefail", "-c", line]);
+        command.current_dir(paths::workspace());
+        output_of(command).await
+    }
+
     /// `kubectl apply` with `-f` or `-k`.
     pub async fn apply(&self, flag: &str, path: &Path) -> Result<()> {
         let path = path.to_str().context("a path that is no text")?;
@@ -48,25 +58,34 @@ impl TestSite {
 
     /// `kubectl elector` with these arguments: kubectl finds the plugin in $PATH.
     fn kubectl_elector(&self, arguments: &[&str]) -> Result<Command> {
-        let plugins = self.plugins().context("failed to install the plugin")?;
-        let mut command = self.command(&self.programs().kubectl);
-        let path = env::var("PATH").unwrap_or_default();
-        command
-            .env("PATH", format!("{}:{path}", plugins.display()))
-            .arg("elector")
-            .args(arguments);
+        let mut command = self.finding_programs(&self.programs().kubectl)?;
+        command.arg("elector").args(arguments);
         Ok(command)
     }
 
-    /// A folder with the plugin alone.
-    fn plugins(&self) -> io::Result<PathBuf> {
-        let folder = self.folder().join("plugins");
+    /// The folder of those programs.
+    pub fn programs_folder(&self) -> PathBuf {
+        self.folder().join("programs")
+    }
+
+    /// A command for which the programs under test come first in $PATH.
+    pub fn finding_programs(&self, program: &Path) -> Result<Command> {
+        let folder = self.programs_folder();
         fs::create_dir_all(&folder)?;
-        let link = folder.join("kubectl-elector");
-        match symlink(&self.programs().kubectl_elector, link) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(folder),
+        for (program, name) in [
+            (&self.programs().elector, "elector"),
+            (&self.programs().kubectl, "kubectl"),
+            (&self.programs().kubectl_elector, "kubectl-elector"),
+        ] {
+            match symlink(program, folder.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error)?,
+                _ => {}
+            }
         }
+        let path = env::var("PATH").unwrap_or_default();
+        let mut command = self.command(program);
+        command.env("PATH", format!("{}:{path}", folder.display()));
+        Ok(command)
     }
 }
 

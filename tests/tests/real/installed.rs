@@ -13,6 +13,7 @@ use elector_tests::rig::{ClusterMode, RequiredFlag, Suite};
 
 use crate::{CLIENT_GO, CUSTOM, GATE_OFF, OURS};
 
+pub(crate) use installation::RIGHTS_OF_THE_SITE;
 pub(crate) use steps::STEPS;
 
 use drained::node_is_drained;

@@ -30,6 +30,7 @@ mod overwritten;
 mod owner_references;
 mod plain;
 mod plain_faults;
+mod playbook;
 mod policies;
 mod readme;
 mod restored;
@@ -39,6 +40,7 @@ mod rules;
 mod schedulers;
 mod standby;
 mod strangers;
+mod transcript;
 mod two_api_servers;
 mod two_builds;
 mod upgrade;
@@ -129,6 +131,7 @@ fn main() -> ExitCode {
         owner_references::add,
         plain::add,
         plain_faults::add,
+        playbook::add,
         policies::add,
         readme::add,
         restored::add,

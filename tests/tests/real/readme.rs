@@ -1,22 +1,22 @@
 //! The transcript in the README: each command is run against the server as it stands there, and says what stands there.
 //! `cargo xtask readme` sets `ELECTOR_RECORD=1`, which writes anew what they say and what they draw.
 
-use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_cluster::child_guard::ChildGuard;
 use elector_cluster::paths;
-use elector_tests::rig::{Suite, Testbed, command};
+use elector_tests::rig::{Suite, Testbed};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 
+use crate::transcript::{Transcript, is_recorded};
 use crate::{GATE_OFF, OURS};
 
 pub(crate) fn add(suite: &mut Suite) {
@@ -24,11 +24,8 @@ pub(crate) fn add(suite: &mut Suite) {
     own.add("readme_says_what_kubectl_says", 80, transcript);
 }
 
-/// The line before the transcript.
-const MARK: &str = "<!-- Run and compared by tests/tests/real/readme.rs; `cargo xtask readme` writes it anew, with its picture -->\n```console\n";
-
-/// The line after it.
-const END: &str = "```\n";
+/// The remark before the transcript.
+const MARK: &str = "Run and compared by tests/tests/real/readme.rs; `cargo xtask readme` writes it anew, with its picture";
 
 /// The lease of the transcript, in the namespace `default`, and its candidates.
 const LEASE: &str = "demo";
@@ -40,13 +37,6 @@ const PICTURE: &str = "docs/timeline.svg";
 
 /// The time limit of a command: those that wait do so for a minute at most.
 const PATIENCE: Duration = Duration::from_secs(90);
-
-/// One command and what it says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ReadmeStep {
-    command: String,
-    said: String,
-}
 
 /// A shell that reads commands one by one, and ends its jobs with itself.
 struct JobShell {
@@ -63,42 +53,20 @@ async fn transcript(outer: Arc<Testbed>) -> Result<()> {
         testbed.add_participant(name, OURS, LEASE);
     }
     let readme = paths::workspace().join("README.md");
-    let text = fs::read_to_string(&readme)?;
-    let (before, rest) = text.split_once(MARK).context("README has no transcript")?;
-    let (transcript, after) = rest.split_once(END).context("a transcript without end")?;
-    let steps = parse(transcript);
-    ensure!(!steps.is_empty(), "the transcript is empty");
-
+    let transcript = Transcript::read(&readme, MARK)?;
     let mut shell = JobShell::start(&testbed)?;
     let mut said = Vec::new();
-    for step in &steps {
+    for step in &transcript.steps {
         testbed.note(&step.command);
-        let now = ReadmeStep {
-            said: shell.run(&step.command).await?,
-            ..step.clone()
-        };
-        said.push(now);
+        said.push(shell.run(&step.command).await?);
     }
     let drawn = fs::read_to_string(shell.folder.join(DRAWN)).context("nothing is drawn")?;
     drop(shell);
     let picture = paths::workspace().join(PICTURE);
-    if env::var_os("ELECTOR_RECORD").is_some_and(|value| value == "1") {
-        fs::write(
-            &readme,
-            format!("{before}{MARK}{}{END}{after}", print(&said)),
-        )?;
+    (transcript.settle(&readme, &said)).with_context(|| testbed.journal().text())?;
+    if is_recorded() {
         fs::write(&picture, drawn)?;
     } else {
-        for (step, now) in steps.iter().zip(&said) {
-            ensure!(
-                normal(&step.said) == normal(&now.said),
-                "README says of `{}`:\n{}\nbut it says:\n{}\n{}",
-                step.command,
-                step.said,
-                now.said,
-                testbed.journal().text()
-            );
-        }
         let kept = fs::read_to_string(&picture)?;
         ensure!(
             leaders(&kept) == leaders(&drawn),
@@ -106,55 +74,6 @@ async fn transcript(outer: Arc<Testbed>) -> Result<()> {
         );
     }
     testbed.verdict().await
-}
-
-fn parse(transcript: &str) -> Vec<ReadmeStep> {
-    let mut steps: Vec<ReadmeStep> = Vec::new();
-    for line in transcript.lines() {
-        if let Some(command) = line.strip_prefix("$ ") {
-            let (command, said) = (command.to_owned(), String::new());
-            steps.push(ReadmeStep { command, said });
-        } else if let Some(step) = steps.last_mut() {
-            step.said.push_str(line);
-            step.said.push('\n');
-        }
-    }
-    steps
-}
-
-fn print(steps: &[ReadmeStep]) -> String {
-    let lines = steps
-        .iter()
-        .map(|step| format!("$ {}\n{}", step.command, step.said));
-    lines.collect()
-}
-
-/// The same without what differs from run to run: for how long a lease had been free, below one second, ages, times and
-/// the identity of the elector, which has the name of the machine.
-fn normal(said: &str) -> String {
-    let is_age = |word: &str| {
-        let number = word.trim_end_matches(',').strip_suffix('s').unwrap_or("");
-        let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-        !number.is_empty() && number.bytes().all(is_digit)
-    };
-    let is_time = |word: &str| word.len() == 27 && word.ends_with('Z');
-    let placeholder = |word| match word {
-        _ if is_age(word) => "[AGE]",
-        _ if is_time(word) => "[TIME]",
-        _ if word.starts_with("elector_") => "[ELECTOR]",
-        _ => word,
-    };
-    let lines = said.lines().map(|line| match line.split_once("free=") {
-        Some((before, time)) => {
-            let seconds = time.trim_end_matches('s').split('.').next();
-            format!("{before}free={}s\n", seconds.unwrap_or_default())
-        }
-        None => {
-            let words = line.split_whitespace().map(placeholder);
-            format!("{}\n", words.collect::<Vec<_>>().join(" "))
-        }
-    });
-    lines.collect()
 }
 
 /// The names in a picture, and how many terms it has.
@@ -173,24 +92,14 @@ impl JobShell {
     fn start(testbed: &Testbed) -> Result<Self> {
         let site = testbed.site();
         let folder = testbed.folder().join("shell");
-        let programs = folder.join("bin");
-        fs::create_dir_all(&programs)?;
-        for (program, name) in [
-            (&site.programs().elector, "elector"),
-            (&site.programs().kubectl, "kubectl"),
-            (&site.programs().kubectl_elector, "kubectl-elector"),
-        ] {
-            symlink(program, programs.join(name))?;
-        }
+        fs::create_dir_all(&folder)?;
         symlink(
             paths::workspace().join("manifests"),
             folder.join("manifests"),
         )?;
-        let path = env::var("PATH").unwrap_or_default();
-        let mut bash: Command = command(Path::new("bash"), &site.kubeconfig());
+        let mut bash = site.finding_programs(Path::new("bash"))?;
         bash.args(["--norc", "--noprofile"])
             .current_dir(&folder)
-            .env("PATH", format!("{}:{path}", programs.display()))
             .env("HOME", &folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -16,7 +16,7 @@ use crate::installed::pod_template::PodTemplate;
 use crate::{LEASE_DURATION, PROMPTLY};
 
 /// Rights that a site installs for electors of other scenarios; they must not help those of an overlay.
-const RIGHTS_OF_THE_SITE: [&str; 4] = [
+pub(crate) const RIGHTS_OF_THE_SITE: [&str; 4] = [
     "clusterrole/elector",
     "clusterrolebinding/elector",
     "role/elector-lock",

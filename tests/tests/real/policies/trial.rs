@@ -50,36 +50,22 @@ pub(super) async fn refuses_nothing(testbed: &Testbed, accounts: &Accounts) -> R
     let native = paths::workspace().join("manifests/overlays/native");
     site.apply("-k", &native).await?;
     until(editor, &leases, &release, false).await?;
-    let lift = lift()?;
-    let arguments: Vec<&str> = lift.iter().map(String::as_str).collect();
-    site.kubectl(&arguments).await?;
+    site.shell(&lift()?).await?;
     until(editor, &leases, &release, true).await?;
     site.apply("-k", &native).await?;
     until(editor, &leases, &release, false).await?;
     leases.remove(site.client(), "work").await
 }
 
-/// The command by which the README lifts all policies, without `kubectl` itself.
-fn lift() -> Result<Vec<String>> {
+/// The command by which the README lifts all policies.
+fn lift() -> Result<String> {
     let path = paths::workspace().join("manifests/components/policies/README.md");
     let document = fs::read_to_string(path)?;
-    let mut lines = document
-        .lines()
-        .skip_while(|line| !line.starts_with("$ kubectl patch "));
-    let mut command = String::new();
-    for line in lines.by_ref() {
-        let (part, goes_on) = match line.strip_suffix('\\') {
-            Some(part) => (part, true),
-            None => (line, false),
-        };
-        command.push_str(part);
-        command.push(' ');
-        if !goes_on {
-            break;
-        }
-    }
-    let words = command.split_whitespace().skip(2);
-    Ok(words
-        .map(|word| word.trim_matches('\'').to_owned())
-        .collect())
+    let (_, from) = document
+        .split_once("$ kubectl get validatingadmissionpolicybinding ")
+        .context("the README lifts no policies")?;
+    let (command, _) = from.split_once("```").context("a command without an end")?;
+    Ok(format!(
+        "kubectl get validatingadmissionpolicybinding {command}"
+    ))
 }

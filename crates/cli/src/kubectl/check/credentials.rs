@@ -13,8 +13,8 @@ const CHECK: &str = "credentials";
 /// The time before the expiry from which on it is a warning, in seconds: that of the alert `ElectorCertificateExpires`.
 const SOON: i64 = 7 * 24 * 60 * 60;
 
-/// What is to be said about the certificate by the clock of this machine, the only one that tells before a request
-/// succeeds. Nothing where there is none: a token or a credential plugin.
+/// The line on the certificate, by the clock of this machine, the only one that tells before a request succeeds. `None`
+/// where there is none: a token or a credential plugin.
 pub(super) fn check(cluster: &Cluster) -> Option<CheckLine> {
     let expires = cluster.contact().certificate_expires()?;
     Some(line(expires, present()))
