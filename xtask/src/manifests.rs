@@ -46,7 +46,7 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
 /// `manifests/components/builtin-lock` and `manifests/candidate`, and the flow schema there. Each must be accepted without a
 /// warning, and change nothing when it is applied again, as a folder or as the file `install.yaml`; `replace-builtin` may
 /// change the Deployment, and what it takes to serve kube-system. What would take away what these need is applied without effect (`--dry-run=server`):
-/// `namespaced` and `control-plane`, with its static Pod. `monitoring` is built, since its kinds are those of an operator.
+/// `namespaced` and `control-plane`, with its static Pod; and so are the examples. `monitoring` is built, since its kinds are those of an operator.
 /// Returns what the first of each said, without `replace-builtin` and what came after it.
 ///
 /// # Errors
@@ -91,9 +91,11 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
     for file in [
         "components/builtin-lock/role.yaml",
         "candidate/role.yaml",
+        "candidate/endpoint-slice.yaml",
         "candidate/events.yaml",
         "candidate/group.yaml",
         "candidate/flow-schema.yaml",
+        "candidate/pod-label.yaml",
     ] {
         said.push_str(&accepted(&["-f"], &manifests.join(file))?);
         unchanged("-f", &manifests.join(file))?;
@@ -124,6 +126,9 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
         overlays::install_file("namespaced"),
         overlays::install_file("control-plane"),
         overlays::folder("control-plane").join("static-pod.yaml"),
+        manifests.join("examples/sidecar.yaml"),
+        manifests.join("examples/static-pod.yaml"),
+        manifests.join("examples/wrapper.yaml"),
     ] {
         accepted(&["--dry-run=server", "-f"], &file)?;
     }

@@ -12,15 +12,17 @@ mod http;
 mod own_program;
 pub(crate) mod pid1;
 mod reaper;
+mod routing;
 mod stop_timer;
 pub(crate) mod supervisor;
 mod supervisor_pipe;
 mod term_runner;
 
 use std::ffi::OsString;
+use std::io::Stdout;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -37,6 +39,7 @@ use self::events::EventLines;
 use self::group::{GroupArgs, run_group};
 use self::health_command::HealthArgs;
 use self::http::HttpArgs;
+use self::routing::RoutingArgs;
 use self::term_runner::{ProgramBeside, TermRunner};
 use crate::output;
 
@@ -64,7 +67,8 @@ pub(crate) struct CandidateCommandArgs {
     group: GroupArgs,
 
     /// Print one JSON line on standard output for each event: start, leading (with "acquired" where no elector granted
-    /// the term), work-stopped, lost. The command's own output then goes to standard error
+    /// the term), renewed, stopping, work-stopped, lost; with the holder, and the deadline until which this process leads
+    /// unless another renewal succeeds. The command's own output then goes to standard error
     #[arg(long, env = "ELECTOR_EVENTS")]
     events: bool,
 
@@ -73,6 +77,9 @@ pub(crate) struct CandidateCommandArgs {
 
     #[command(flatten)]
     http: HttpArgs,
+
+    #[command(flatten)]
+    routing: RoutingArgs,
 
     #[command(flatten)]
     endpoints: CandidateEndpointArgs,
@@ -125,21 +132,24 @@ pub(crate) fn run(args: CandidateCommandArgs) -> anyhow::Result<ExitCode> {
 
 async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Result<ExitCode> {
     let signal = shutdown_signal().context("catch signals")?;
-    let cluster = match connect(&args.client).await {
-        Err(_) if !config.needs_cluster() => Cluster::none(),
-        connected => connected?.into(),
+    let connected = match connect(&args.client).await {
+        Err(_) if !config.needs_cluster() => None,
+        connected => Some(connected?),
     };
+    let cluster = connected.clone().map_or_else(Cluster::none, Cluster::from);
     let program = args.program();
     if program.is_some()
         && let Some(line) = grace_after_loss(args.candidate.grace_period(), &config)
     {
         tracing::info!("{line}");
     }
+    let routed = connected.as_ref().filter(|_| config.needs_cluster());
     let (retries, time_out) = (config.retries_work(), config.given_lease_duration());
     let candidate = Candidate::new(config, cluster)?;
     let handle = candidate.handle();
+    let routing = args.routing.routing(routed, handle.lease())?;
     let out = args.events.then(std::io::stdout);
-    let mut lines = EventLines::new(out, handle.identity().clone(), handle.lease().clone());
+    let lines = EventLines::new(out, handle.clone());
     let ending = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&ending);
     let shutdown = async {
@@ -182,8 +192,8 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
         None => Vec::new(),
     };
     let runner = TermRunner {
+        grace: args.candidate.grace_period(),
         sidecar: args.http.is_on().then(|| ProgramBeside {
-            grace: args.candidate.grace_period(),
             program_ends_first: args.http.ends_after_program(),
             ending,
         }),
@@ -191,9 +201,12 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
         environment,
         retries,
         current,
+        routing,
     };
-    lines.start();
-    let candidate = candidate.observed_by(move |_, event| lines.tell(event));
+    if let Some(routing) = &runner.routing {
+        routing.tidy().await;
+    }
+    let candidate = args.print_events(candidate, lines);
     let work = |leadership| runner.clone().run(leadership);
     match candidate.run(work, shutdown).await {
         Ok(outcome) => Ok(outcome
@@ -250,6 +263,24 @@ impl CandidateCommandArgs {
         Ok(config)
     }
 
+    /// The candidate, whose events and renewals are printed from now on, if that is wanted.
+    fn print_events(&self, candidate: Candidate, mut lines: EventLines<Stdout>) -> Candidate {
+        lines.start();
+        if !self.events {
+            return candidate;
+        }
+        let lines = Arc::new(Mutex::new(lines));
+        let mut known = candidate.handle().watch();
+        let renewed = Arc::clone(&lines);
+        // Nothing waits for it, and it ends with the run.
+        drop(tokio::spawn(async move {
+            while known.changed().await.is_ok() {
+                lock(&renewed).note_renewal();
+            }
+        }));
+        candidate.observed_by(move |_, event| lock(&lines).tell(event))
+    }
+
     fn program(&self) -> Option<Program> {
         (!self.command.is_empty()).then(|| Program {
             command: self.command.clone(),
@@ -257,6 +288,11 @@ impl CandidateCommandArgs {
             output_to_stderr: self.events,
         })
     }
+}
+
+/// The lines, also where a thread that printed one has panicked.
+fn lock<T>(lines: &Mutex<T>) -> MutexGuard<'_, T> {
+    lines.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -155,7 +155,11 @@ impl RecordingReader {
     }
 
     fn single(&mut self, document: Value) -> Result<(), String> {
-        if document.get("event").is_some() {
+        if let Some(event) = document.get("event") {
+            // They say nothing of the beginning and the end of work and belief.
+            if event == "renewed" || event == "stopping" {
+                return Ok(());
+            }
             let line = document.to_string();
             let (at, event) = Event::parse(&line).ok_or(
                 "an event of a candidate needs event (start, leading, work-stopped, lost or killed), name and time",

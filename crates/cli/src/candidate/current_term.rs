@@ -1,9 +1,11 @@
 //! The term that this process has now, for those who ask from outside of its work, and the word of a program beside it.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use elector_candidate::Leadership;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The term of this process, if it has one. Clones are of the same process.
 #[derive(Clone, Debug)]
@@ -15,6 +17,10 @@ pub(super) struct CurrentTerm {
 #[derive(Clone, Debug)]
 pub(super) struct RunningTerm {
     pub(super) guard: Leadership,
+    /// The time that the program has to stop while the lease is held.
+    grace: Duration,
+    /// When it was first seen that it is to stop.
+    asked: Arc<OnceLock<Instant>>,
     /// True once the program beside this process has said that it acts no more.
     is_program_done: bool,
 }
@@ -25,7 +31,7 @@ pub(super) struct TermEntry {
     term: watch::Sender<Option<RunningTerm>>,
 }
 
-/// The rest of the time to stop that is left to this process itself.
+/// The rest of the time to stop that is left to this process itself, and how often it looks at what is left.
 const MARGIN: Duration = Duration::from_millis(100);
 
 // === impl CurrentTerm ===
@@ -37,10 +43,12 @@ impl CurrentTerm {
         }
     }
 
-    /// The work of a term begins.
-    pub(super) fn enter(&self, guard: Leadership) -> TermEntry {
+    /// The work of a term begins. Its program has that grace to stop.
+    pub(super) fn enter(&self, guard: Leadership, grace: Duration) -> TermEntry {
         self.term.send_replace(Some(RunningTerm {
             guard,
+            grace,
+            asked: Arc::default(),
             is_program_done: false,
         }));
         TermEntry {
@@ -58,15 +66,19 @@ impl CurrentTerm {
         self.term.subscribe()
     }
 
-    /// The program says that it acts no more in this term. False where there is none.
-    pub(super) fn note_program_done(&self) -> bool {
-        let mut is_led = false;
+    /// The program says that it acts no more in this term, the one of that token where it says so. `None` where there is
+    /// no such term, else whether it had been asked to stop.
+    pub(super) fn note_program_done(&self, token: Option<u64>) -> Option<bool> {
+        let mut was_asked = None;
         self.term.send_if_modified(|term| {
             let Some(term) = term else { return false };
-            is_led = true;
+            if token.is_some_and(|token| token != term.guard.token()) {
+                return false;
+            }
+            was_asked = Some(term.guard.stop_reason().is_some());
             !std::mem::replace(&mut term.is_program_done, true)
         });
-        is_led
+        was_asked
     }
 }
 
@@ -78,36 +90,33 @@ impl RunningTerm {
         !self.is_program_done && self.guard.stop_reason().is_none()
     }
 
-    /// The time until what has begun has to end, where it has to end.
+    /// The time until what has begun has to end, where it has to end: what is left of the grace, and what the lease leaves.
     pub(super) fn stops_within(&self) -> Option<Duration> {
-        let is_asked = self.guard.stop_reason().is_some();
-        (is_asked && !self.is_program_done).then(|| self.guard.time_to_stop())
+        if self.is_program_done || self.guard.stop_reason().is_none() {
+            return None;
+        }
+        let had = self.asked.get_or_init(Instant::now).elapsed();
+        let lease_leaves = self.guard.time_to_stop().saturating_sub(MARGIN);
+        Some(self.grace.saturating_sub(had).min(lease_leaves))
     }
 }
 
 // === impl TermEntry ===
 
 impl TermEntry {
-    /// Waits until the program says that it acts no more, in a term that is to stop, and for no longer than it may take:
-    /// that grace, and what the lease leaves.
-    pub(super) async fn program_done_within(&self, guard: &Leadership, grace: Duration) {
-        let grace = tokio::time::Instant::now() + grace;
-        let limit = async {
-            loop {
-                let left = grace.saturating_duration_since(tokio::time::Instant::now());
-                let left = left.min(guard.time_to_stop().saturating_sub(MARGIN));
-                if left.is_zero() {
-                    return;
-                }
-                // A renewal may leave more of it, and a loss less.
-                tokio::time::sleep(left.min(MARGIN)).await;
-            }
-        };
+    /// Waits, in a term that is to stop, until the program says that it acts no more, or its time is over.
+    pub(super) async fn program_stopped(&self) {
         let mut term = self.term.subscribe();
-        tokio::select! {
-            biased;
-            _ = term.wait_for(|term| term.as_ref().is_some_and(|term| term.is_program_done)) => {}
-            () = limit => {}
+        loop {
+            let left = term
+                .borrow_and_update()
+                .as_ref()
+                .and_then(RunningTerm::stops_within);
+            let Some(left) = left.filter(|left| !left.is_zero()) else {
+                return;
+            };
+            // A renewal may leave more of it, and a loss less.
+            let _ = tokio::time::timeout(left.min(MARGIN), term.changed()).await;
         }
     }
 }

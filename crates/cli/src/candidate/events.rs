@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use elector_api::Rfc3339;
-use elector_candidate::{Event, TermOrigin};
+use elector_candidate::{CandidateHandle, Event, TermOrigin};
 use elector_protocol::holder::StopReason;
-use elector_protocol::{Identity, LeaseKey};
+use elector_protocol::{Identity, Timestamp};
 use elector_runtime::printable_json;
 use serde::Serialize;
 
@@ -16,12 +16,16 @@ use crate::explain::present;
 pub(super) struct EventLines<W> {
     /// Where to, if at all.
     out: Option<W>,
-    name: Identity,
-    lease: LeaseKey,
+    /// Who leads, for all lines.
+    handle: CandidateHandle,
+    /// The deadline that was printed last, in microseconds.
+    deadline: Option<i64>,
     /// The term that is not over yet.
     term: Option<(i32, u64)>,
     /// True once its loss has been reported.
     lost: bool,
+    /// True from the order to stop, or the loss, to the next term: a renewal gives no leave to work then.
+    stops: bool,
     /// The error of its probe, where that is why the term ends.
     unwell: Option<String>,
 }
@@ -39,7 +43,12 @@ struct EventOutput<'a> {
     token: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     acquired: Option<bool>,
-    /// Of a loss, in words.
+    /// The identity that the Lease names.
+    holder: Option<&'a str>,
+    /// When this process leads no more, unless another renewal succeeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<String>,
+    /// Of a loss, or of the order to stop, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// The same in one word.
@@ -47,17 +56,21 @@ struct EventOutput<'a> {
     cause: Option<&'static str>,
 }
 
+/// The least by which a renewal moves a deadline, in microseconds: two readings of two clocks differ by less.
+const CLOCK_NOISE: i64 = 10_000;
+
 // === impl EventLines ===
 
 impl<W: Write> EventLines<W> {
     /// Lines of that candidate.
-    pub(super) const fn new(out: Option<W>, name: Identity, lease: LeaseKey) -> Self {
+    pub(super) const fn new(out: Option<W>, handle: CandidateHandle) -> Self {
         Self {
             out,
-            name,
-            lease,
+            handle,
+            deadline: None,
             term: None,
             lost: false,
+            stops: false,
             unwell: None,
         }
     }
@@ -77,6 +90,7 @@ impl<W: Write> EventLines<W> {
             } => {
                 self.term = Some((*term, *token));
                 self.unwell = None;
+                self.stops = false;
                 let acquired = matches!(by, TermOrigin::Acquired { .. });
                 self.print("leading", None, acquired);
             }
@@ -85,17 +99,21 @@ impl<W: Write> EventLines<W> {
                 reason: StopReason::Lost(loss),
                 ..
             } => {
-                self.lost = true;
-                self.print("lost", Some((loss.to_string(), loss.cause())), false);
+                (self.lost, self.stops) = (true, true);
+                let why = (loss.to_string(), Some(loss.cause()));
+                self.print("lost", Some(why), false);
             }
-            Event::Stopping { .. } => {}
+            Event::Stopping { reason, .. } => {
+                self.stops = true;
+                self.print("stopping", Some((reason.to_string(), None)), false);
+            }
             Event::WorkStopped { .. } => self.print("work-stopped", None, false),
             Event::Ended { end, .. } => {
                 if !std::mem::take(&mut self.lost) {
                     let unwell = self.unwell.take();
                     let why = unwell.map(|error| format!("unwell: {error}; "));
                     let reason = why.unwrap_or_default() + &end.to_string();
-                    self.print("lost", Some((reason, end.cause())), false);
+                    self.print("lost", Some((reason, Some(end.cause()))), false);
                 }
                 self.term = None;
             }
@@ -103,21 +121,51 @@ impl<W: Write> EventLines<W> {
         }
     }
 
-    fn print(&mut self, event: &'static str, end: Option<(String, &'static str)>, acquired: bool) {
+    /// A renewal may have moved the deadline.
+    pub(super) fn note_renewal(&mut self) {
+        let moved = self.deadline_now().map(Timestamp::as_micros);
+        let is_leave = self.term.is_some() && !self.stops;
+        let before = self.deadline.filter(|_| is_leave);
+        if let (Some(moved), Some(before)) = (moved, before)
+            && moved - before > CLOCK_NOISE
+        {
+            self.print("renewed", None, false);
+        }
+    }
+
+    /// The end of the belief by the wall clock, if this process believes.
+    fn deadline_now(&self) -> Option<Timestamp> {
+        let remaining = self.handle.status().remaining();
+        let micros = i64::try_from(remaining.as_micros()).ok()?;
+        let deadline = present().as_micros().checked_add(micros)?;
+        (!remaining.is_zero()).then(|| Timestamp::from_micros(deadline))?
+    }
+
+    fn print(
+        &mut self,
+        event: &'static str,
+        end: Option<(String, Option<&'static str>)>,
+        acquired: bool,
+    ) {
+        let deadline = self.deadline_now();
+        self.deadline = deadline.map(Timestamp::as_micros);
         let Some(out) = &mut self.out else {
             return;
         };
         let (term, (reason, cause)) = (self.term, end.unzip());
+        let status = self.handle.status();
         let line = EventOutput {
             event,
-            name: self.name.as_str(),
+            name: self.handle.identity().as_str(),
             time: Rfc3339(present()).to_string(),
-            lease: self.lease.to_string(),
+            lease: self.handle.lease().to_string(),
             term: term.map(|(term, _)| term),
             token: term.map(|(_, token)| token),
             acquired: acquired.then_some(true),
+            holder: status.holder().map(Identity::as_str),
+            deadline: deadline.map(|at| Rfc3339(at).to_string()),
             reason,
-            cause,
+            cause: cause.flatten(),
         };
         // A reader that has gone is no reason to stop leading.
         if let Ok(text) = serde_json::to_string(&line) {
@@ -131,8 +179,9 @@ impl<W: Write> EventLines<W> {
 mod tests {
     use std::time::Duration;
 
-    use elector_candidate::TermEnd;
+    use elector_candidate::{Config, TermEnd};
     use elector_protocol::holder::Loss;
+    use elector_testing::TestTerm;
     use serde_json::{Value, json};
 
     use super::*;
@@ -140,25 +189,33 @@ mod tests {
     const TERM: i32 = 3;
 
     fn lines(events: &[Event]) -> Vec<Value> {
-        let name = Identity::new("me").unwrap();
-        let mut lines = EventLines::new(Some(Vec::new()), name, LeaseKey::new("ns", "web"));
+        let term = TestTerm::of(config()).unwrap();
+        term.expire_after(Duration::ZERO);
+        let mut lines = EventLines::new(Some(Vec::new()), term.handle());
         lines.start();
         for event in events {
             lines.tell(event);
         }
-        let text = String::from_utf8(lines.out.unwrap()).unwrap();
-        let mut lines: Vec<Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let mut lines = written(&lines);
         for line in &mut lines {
             let line = line.as_object_mut().unwrap();
             assert_eq!(line.remove("name").unwrap(), "me");
             assert_eq!(line.remove("lease").unwrap(), "ns/web");
+            assert_eq!(line.remove("holder"), Some(Value::Null));
             // Microseconds, as the rest of the world has them.
             assert_eq!(line.remove("time").unwrap().as_str().unwrap().len(), 27);
         }
         lines
+    }
+
+    fn config() -> Config {
+        Config::plain("web").namespace("ns").identity("me")
+    }
+
+    fn written(lines: &EventLines<Vec<u8>>) -> Vec<Value> {
+        let text = String::from_utf8(lines.out.clone().unwrap()).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect()
     }
 
     fn leading() -> Event {
@@ -188,6 +245,7 @@ mod tests {
         let expected = [
             json!({"event": "start"}),
             json!({"event": "leading", "term": 3, "token": 70}),
+            json!({"event": "stopping", "term": 3, "token": 70, "reason": "b is preferred"}),
             json!({"event": "work-stopped", "term": 3, "token": 70}),
             json!({"event": "lost", "term": 3, "token": 70, "reason": "handed over to b", "cause": "handed_over"}),
         ];
@@ -229,6 +287,7 @@ mod tests {
         let expected = [
             ("start", None),
             ("leading", None),
+            ("stopping", Some("shutting down")),
             ("work-stopped", None),
             ("lost", Some("unwell: no cloud; released")),
             ("leading", None),
@@ -238,5 +297,40 @@ mod tests {
             ("work-stopped", None),
         ];
         assert_eq!(told, expected);
+    }
+
+    /// A program that reads the lines acts until the deadline of the last one, so a renewal is one, and nothing else is.
+    #[tokio::test]
+    async fn a_renewal_is_a_line_with_its_deadline() {
+        let term = TestTerm::of(config()).unwrap();
+        let mut lines = EventLines::new(Some(Vec::new()), term.handle());
+        term.expire_after(Duration::from_secs(10));
+        lines.note_renewal();
+        lines.tell(&leading());
+        lines.note_renewal();
+        term.expire_after(Duration::from_secs(13));
+        lines.note_renewal();
+        lines.note_renewal();
+        // While it drains the lease is renewed, which is no leave to work.
+        lines.tell(&stopping(StopReason::ShutDown));
+        term.expire_after(Duration::from_secs(16));
+        lines.note_renewal();
+        term.expire_after(Duration::ZERO);
+        lines.note_renewal();
+        lines.tell(&ended(TermEnd::Lost(Loss::DeadlinePassed)));
+        let written = written(&lines);
+        let events: Vec<_> = written.iter().map(|line| line["event"].as_str()).collect();
+        assert_eq!(
+            events,
+            [
+                Some("leading"),
+                Some("renewed"),
+                Some("stopping"),
+                Some("lost")
+            ]
+        );
+        assert_eq!(written[0]["holder"], "me");
+        assert!(written[0]["deadline"].as_str() < written[1]["deadline"].as_str());
+        assert_eq!(written[3].get("deadline"), None);
     }
 }

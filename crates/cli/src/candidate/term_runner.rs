@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use elector_candidate::Leadership;
+use tokio::sync::oneshot;
 
 use super::child::{self, Program, RunningCommand};
 use super::current_term::{CurrentTerm, TermEntry};
+use super::routing::LeaderRouting;
 
 /// The end of a term's work by itself: the exit code to pass on, or none where there was no command.
 pub(super) type CommandExit = Option<u8>;
@@ -24,15 +26,17 @@ pub(super) struct TermRunner {
     /// True if a command that fails is run again.
     pub(super) retries: bool,
     pub(super) current: CurrentTerm,
+    /// The time that the program has to stop while the lease is held.
+    pub(super) grace: Duration,
     /// The program beside this process, where it is asked about the lease.
     pub(super) sidecar: Option<ProgramBeside>,
+    /// Where traffic is sent in a term, if it is.
+    pub(super) routing: Option<LeaderRouting>,
 }
 
 /// A program that asks who leads, and that this process cannot stop.
 #[derive(Clone, Debug)]
 pub(super) struct ProgramBeside {
-    /// The time that it has to stop.
-    pub(super) grace: Duration,
     /// True if this process is asked to end only once the program has.
     pub(super) program_ends_first: bool,
     /// True once this process was asked to end.
@@ -44,14 +48,25 @@ pub(super) struct ProgramBeside {
 impl TermRunner {
     /// Runs from the beginning of a term until it stops.
     pub(super) async fn run(self, leadership: Leadership) -> anyhow::Result<CommandExit> {
-        let entry = self.current.enter(leadership.clone());
-        match self.program.clone() {
+        let entry = self.current.enter(leadership.clone(), self.grace);
+        let (work_ends, work_ended) = oneshot::channel();
+        let routed = self.routing.clone().map(|routing| {
+            let routed = routing.route(leadership.clone(), work_ended);
+            leadership.spawn(routed)
+        });
+        let ended = match self.program.clone() {
             Some(program) => self.run_command(&leadership, program).await,
             None => {
                 self.hold(&leadership, &entry).await;
                 Ok(None)
             }
+        };
+        drop(work_ends);
+        if let Some(routed) = routed {
+            // Before the lease is given away. A panic is reported by the term.
+            let _ = routed.await;
         }
+        ended
     }
 
     /// Holds the lease until the term is to stop, and then for as long as the program beside may take.
@@ -60,7 +75,7 @@ impl TermRunner {
         if let Some(beside) = &self.sidecar {
             let is_gone = beside.program_ends_first && beside.ending.load(Ordering::Relaxed);
             if !is_gone {
-                entry.program_done_within(leadership, beside.grace).await;
+                entry.program_stopped().await;
             }
         }
     }

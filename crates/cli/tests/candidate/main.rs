@@ -6,6 +6,7 @@
 )]
 
 mod groups;
+mod languages;
 mod leading;
 mod probes;
 #[cfg(target_os = "linux")]

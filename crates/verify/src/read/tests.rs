@@ -232,3 +232,18 @@ fn a_megabyte_that_cannot_be_read_is_not_repeated() {
     let text = errors[0].to_string();
     assert!(text.ends_with('…') && text.len() < 1000, "{text}");
 }
+
+/// A candidate writes them for its parent, and they say nothing of the beginning and the end of work and belief.
+#[test]
+fn renewals_and_orders_to_stop_are_passed_over() {
+    let line = |event: &str| {
+        let time = "2026-01-01T00:00:00Z";
+        json!({"event": event, "name": "a", "time": time}).to_string() + "\n"
+    };
+    let lines = ["leading", "renewed", "stopping", "lost"]
+        .map(line)
+        .concat();
+    let (history, errors) = read(&lines);
+    assert_eq!(errors, [""; 0]);
+    assert_eq!(history.entries().len(), 2);
+}

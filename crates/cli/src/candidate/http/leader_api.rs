@@ -26,6 +26,15 @@ pub(super) struct LeaderApi {
     pub(super) metrics: Metrics,
 }
 
+/// The query of a release.
+#[derive(Debug, Default)]
+struct ReleaseQuery {
+    /// The term that is meant.
+    token: Option<u64>,
+    /// For how long the process is no candidate.
+    time_out: Option<Duration>,
+}
+
 /// The longest time that a process stays out after a release.
 const LONGEST_TIME_OUT: Duration = Duration::from_secs(3600);
 
@@ -59,25 +68,26 @@ impl LeaderApi {
         match request.path() {
             "/unwell" => self.reports.unwell(),
             "/well" => self.reports.well(),
-            _ => match self.time_out(request.query()) {
-                Ok(time_out) if self.source.current().note_program_done() => {
-                    self.reports.stay_out(time_out);
+            _ => {
+                let release = match ReleaseQuery::parse(request.query()) {
+                    Ok(release) => release,
+                    Err(rule) => return ServerReply::bad_request(format!("400 {rule}\n")),
+                };
+                match self.source.current().note_program_done(release.token) {
+                    None => {
+                        let refusal = "409 this process does not lead, or not in that term\n";
+                        return ServerReply::conflict(refusal);
+                    }
+                    // It is the answer to the order to stop.
+                    Some(true) => {}
+                    Some(false) => {
+                        let time_out = release.time_out.unwrap_or(self.time_out);
+                        self.reports.stay_out(time_out);
+                    }
                 }
-                Ok(_) => return ServerReply::conflict("409 this process does not lead\n"),
-                Err(rule) => return ServerReply::bad_request(format!("400 {rule}\n")),
-            },
+            }
         }
         json(&self.source.view())
-    }
-
-    fn time_out(&self, query: Option<&str>) -> Result<Duration, &'static str> {
-        const RULE: &str = "?for= must be a duration such as 30s, of at most 1h";
-        let Some(query) = query.filter(|query| !query.is_empty()) else {
-            return Ok(self.time_out);
-        };
-        let given = query.strip_prefix("for=").ok_or(RULE)?;
-        let given = parse_duration(given).map_err(|_| RULE)?;
-        (given <= LONGEST_TIME_OUT).then_some(given).ok_or(RULE)
     }
 
     /// Each leader in the words of nais/elector.
@@ -92,6 +102,29 @@ impl LeaderApi {
         let source = self.source.clone();
         let follower = LeaderFollower::new(self.source.clone(), SeenLeader::clone);
         follower.events(move || data(&source.view()))
+    }
+}
+
+// === impl ReleaseQuery ===
+
+impl ReleaseQuery {
+    fn parse(query: Option<&str>) -> Result<Self, &'static str> {
+        const RULE: &str =
+            "only token=N, the token of the term, and for=30s, a duration of at most 1h, are taken";
+        let mut this = Self::default();
+        let parts = query.unwrap_or_default().split('&');
+        for part in parts.filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some(("token", token)) => this.token = Some(token.parse().map_err(|_| RULE)?),
+                Some(("for", time)) => {
+                    let time = parse_duration(time).map_err(|_| RULE)?;
+                    this.time_out = Some(time).filter(|time| *time <= LONGEST_TIME_OUT);
+                    this.time_out.ok_or(RULE)?;
+                }
+                _ => return Err(RULE),
+            }
+        }
+        Ok(this)
     }
 }
 

@@ -67,8 +67,9 @@ impl Sidecar {
                 environment: Vec::new(),
                 retries: false,
                 current,
+                routing: None,
+                grace: GRACE,
                 sidecar: Some(ProgramBeside {
-                    grace: GRACE,
                     program_ends_first,
                     ending: Arc::clone(&ending),
                 }),
@@ -265,13 +266,17 @@ async fn a_release_gives_the_lease_up_at_once_and_leaves_it_to_others_for_a_whil
     assert_eq!(green.post("/release"), 409, "it does not lead");
     assert_eq!(blue.post("/release?for=soon"), 400);
     assert_eq!(blue.post("/release?for=61m"), 400);
+    assert_eq!(blue.post("/release?tokn=1"), 400);
+    let token = blue.get("/leader")["token"].as_u64().unwrap();
+    let earlier = format!("/release?token={}", token - 1);
+    assert_eq!(blue.post(&earlier), 409, "late, from an earlier term");
     assert!(
         blue.is_leader(),
         "a release that is refused changes nothing"
     );
 
     let released = world.elapsed();
-    assert_eq!(blue.post("/release?for=20s"), 200);
+    assert_eq!(blue.post(&format!("/release?token={token}&for=20s")), 200);
     assert!(!blue.is_leader(), "from the answer on");
     while next_data(&mut events).await["name"] != "web-green" {}
     assert!(
@@ -284,6 +289,28 @@ async fn a_release_gives_the_lease_up_at_once_and_leaves_it_to_others_for_a_whil
     drop(green);
     eventually(|| blue.is_leader()).await;
     assert!(world.elapsed() - released >= seconds(20));
+}
+
+/// Its word that it has stopped is no wish to stay out.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_hands_over_when_its_program_is_done_stays_a_candidate() {
+    let world = TestCluster::new();
+    let blue = Sidecar::start(&world, BLUE);
+    blue.program.leads().await;
+    let green = Sidecar::start(&world, GREEN);
+    eventually(|| green.name() == "web-blue").await;
+    world.lease("default", "web").prefer(GREEN);
+    eventually(|| blue.get("/leader")["stopping"] == true).await;
+    assert!(!blue.is_leader() && !green.is_leader());
+    assert_eq!(
+        (blue.name(), green.name()),
+        (String::new(), "web-blue".to_owned())
+    );
+    assert_eq!(blue.post("/release"), 200);
+    let released = world.elapsed();
+    eventually(|| green.is_leader()).await;
+    assert!(world.elapsed() - released < seconds(1));
+    assert_eq!(blue.program.handle().check_ready(), Ok(()));
 }
 
 /// A native sidecar is asked to end after its program; another one is not.

@@ -1,0 +1,459 @@
+//! Programs in other languages beside a candidate: those of the manifests, and samples of clients that know nothing of
+//! Elector, as their documentation has them.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use elector_apiserver::{ApiServer, Config};
+use elector_testing::{listen, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::elector;
+
+/// A cluster, and the Pods on it.
+struct Node {
+    server: ApiServer,
+    folder: TempDir,
+}
+
+/// A process that is killed with the test, and the lines that it wrote.
+struct ContainerProcess {
+    child: Child,
+    lines: Arc<Mutex<Vec<(Instant, String)>>>,
+}
+
+/// The containers of a Pod: a sidecar and a program.
+struct ProgramPod {
+    sidecar: ContainerProcess,
+    program: ContainerProcess,
+    environment: [(&'static str, String); 2],
+}
+
+/// The renew deadline of the sidecars.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+// === impl Node ===
+
+impl Node {
+    fn new() -> Self {
+        let server = ApiServer::new(Config::default());
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = listen(&server).to_string();
+        fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
+        Self { server, folder }
+    }
+
+    fn sidecar(&self, pod: &str, port: u16) -> ContainerProcess {
+        let token = self.token(pod);
+        ContainerProcess::start(
+            elector()
+                .args(["candidate", "--mode=as-client-go", "--lease=web"])
+                .args(["--namespace=default", "--kubeconfig=kubeconfig"])
+                .args(["--lease-duration=4s", "--renew-deadline=2s"])
+                .arg(format!("--http=127.0.0.1:{port}"))
+                .arg(format!("--http-token-file={}", token.display()))
+                .env("POD_NAME", pod)
+                .current_dir(self.folder.path()),
+        )
+    }
+
+    /// A program of the manifests beside a sidecar of its own.
+    fn pod(&self, name: &str, program: &mut Command) -> ProgramPod {
+        let port = free_port();
+        let sidecar = self.sidecar(name, port);
+        wait_until("the sidecar serves", || {
+            TcpStream::connect(("127.0.0.1", port)).ok()
+        });
+        let url = format!("http://127.0.0.1:{port}/");
+        let environment = [
+            ("ELECTOR_GET_URL", url),
+            (
+                "ELECTOR_HTTP_TOKEN_FILE",
+                self.token(name).display().to_string(),
+            ),
+        ];
+        ProgramPod {
+            sidecar,
+            program: ContainerProcess::start(program.envs(environment.clone())),
+            environment,
+        }
+    }
+
+    fn token(&self, pod: &str) -> PathBuf {
+        self.folder.path().join(format!("{pod}.token"))
+    }
+
+    fn holder(&self) -> String {
+        let lease = self.server.object("leases", ("default", "web"));
+        let holder = lease.map(|lease| lease["spec"]["holderIdentity"].clone());
+        holder
+            .and_then(|it| it.as_str().map(str::to_owned))
+            .unwrap_or_default()
+    }
+}
+
+// === impl ProgramPod ===
+
+impl ProgramPod {
+    /// The container of the program dies without a word, and another takes its place.
+    fn restart_program(&mut self, program: &mut Command) {
+        let restarted = ContainerProcess::start(program.envs(self.environment.clone()));
+        drop(std::mem::replace(&mut self.program, restarted));
+    }
+}
+
+// === impl ContainerProcess ===
+
+impl ContainerProcess {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = Arc::<Mutex<Vec<_>>>::default();
+        let (written, stdout) = (Arc::clone(&lines), child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                written.lock().unwrap().push((Instant::now(), line));
+            }
+        });
+        Self { child, lines }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(process, signal).unwrap();
+    }
+
+    /// When it first wrote that line at that time or later.
+    fn wrote(&self, line: &str, since: Instant) -> Instant {
+        wait_until(line, || {
+            let lines = self.lines.lock().unwrap();
+            let found = lines
+                .iter()
+                .find(|(at, written)| *at >= since && written == line);
+            found.map(|(at, _)| *at)
+        })
+    }
+
+    /// When it last wrote that line.
+    fn wrote_last(&self, line: &str) -> Instant {
+        let lines = self.lines.lock().unwrap();
+        let found = lines.iter().rev().find(|(_, written)| written == line);
+        found.unwrap().0
+    }
+}
+
+impl Drop for ContainerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn program(file: &str) -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    workspace.join("manifests/examples/programs").join(file)
+}
+
+/// Two Pods with that program: one works at a time, through a hand-over, a stopped sidecar and a crash of the program.
+fn plays(name: &str, command: impl Fn() -> Command) {
+    let node = Node::new();
+    let began = Instant::now();
+    let first = node.pod("web-0", &mut command());
+    first.program.wrote("step", began);
+    let mut second = node.pod("web-1", &mut command());
+    assert!(node.holder().starts_with("web-0-"), "{name}");
+
+    // A sidecar that is asked to end gives its program the time to stop, and the next begins after that.
+    let asked = Instant::now();
+    first.sidecar.signal(Signal::TERM);
+    let stopped = first.program.wrote("stopped", asked);
+    let started = second.program.wrote("started", asked);
+    assert!(
+        first.program.wrote_last("step") < started,
+        "{name}: both worked"
+    );
+    assert!(
+        stopped < started,
+        "{name}: the next began before the last had stopped"
+    );
+    let took = started - asked;
+    assert!(
+        took < Duration::from_secs(4),
+        "{name}: its word was not heard: {took:?}"
+    );
+    assert!(node.holder().starts_with("web-1-"), "{name}");
+
+    // The program alone crashes, and is restarted as its container is: it goes on in the same term.
+    let (crashed, term) = (Instant::now(), node.holder());
+    second.restart_program(&mut command());
+    second.program.wrote("step", crashed);
+    assert_eq!(node.holder(), term, "{name}: restarted in place");
+
+    // A sidecar that hangs answers nothing, so that the program stops by itself at its deadline.
+    let hangs = Instant::now();
+    second.sidecar.signal(Signal::STOP);
+    let stopped = second.program.wrote("stopped", hangs);
+    let took = stopped - hangs;
+    // The answer to the last question, a question without an answer, and a step.
+    let most = DEADLINE + Duration::from_millis(1_600);
+    assert!(took < most, "{name}: it went on for {took:?}");
+}
+
+#[test]
+fn a_program_in_bash_works_while_its_pod_leads() {
+    plays("Bash", || {
+        let mut command = Command::new("bash");
+        command.arg(program("work.sh"));
+        command
+    });
+}
+
+#[test]
+fn a_program_in_python_works_while_its_pod_leads() {
+    plays("Python", || {
+        let mut command = Command::new("python3");
+        command.arg("-u").arg(program("work.py"));
+        command
+    });
+}
+
+/// The compiler is asked for where it can be: a cluster of tests needs it too.
+#[test]
+fn a_program_in_go_works_while_its_pod_leads() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = folder.path().join("work");
+    let mut build = Command::new("go");
+    build
+        .args(["build", "-o"])
+        .arg(&binary)
+        .arg(program("work.go"));
+    assert!(
+        build
+            .env("GOFLAGS", "-mod=mod")
+            .env("GO111MODULE", "off")
+            .status()
+            .unwrap()
+            .success()
+    );
+    plays("Go", || Command::new(&binary));
+}
+
+/// The simple API of nais/elector, with what its documentation leaves to the reader: here a host name that is the Pod's.
+const PYTHON_SAMPLE: &str = r#"
+import os
+import sys
+import types
+import json
+import urllib.request
+
+# Stand for the library of that name, and for the host name of a Pod.
+requests = types.SimpleNamespace(get=lambda url: types.SimpleNamespace(json=lambda: json.load(urllib.request.urlopen(url))))
+socket = types.SimpleNamespace(gethostname=lambda: sys.argv[1])
+
+def is_leader():
+    elector_url = os.getenv("ELECTOR_GET_URL")
+    resp = requests.get(elector_url)
+    leader = resp.json()["name"]
+    return socket.gethostname() == leader
+
+print(str(is_leader()).lower())
+"#;
+
+const JAVASCRIPT_SAMPLE: &str = r#"
+const os = { hostname: () => process.argv[2] }
+
+async function isLeader() {
+    const hostname = os.hostname()
+    const electorUrl = process.env.ELECTOR_GET_URL
+
+    const electorResponse = await fetch(electorUrl)
+    if (!electorResponse.ok) {
+        throw new Error(
+            `Failed to fetch leader from ${electorUrl}, response: ${electorResponse.status} ${electorResponse.statusText}`,
+        )
+    }
+    const result = await electorResponse.json()
+
+    return result.name === hostname
+}
+
+isLeader().then((leads) => console.log(leads))
+"#;
+
+/// A client of nais/elector gets a yes on the Pod that leads, and on no other one.
+#[test]
+fn samples_of_clients_of_nais_elector_get_their_answers() {
+    let node = Node::new();
+    let ports = [free_port(), free_port()];
+    let _first = node.sidecar("web-0", ports[0]);
+    wait_until("it leads", || {
+        node.holder().starts_with("web-0-").then_some(())
+    });
+    let _second = node.sidecar("web-1", ports[1]);
+    for port in ports {
+        let is_first = || (leader(port)? == "web-0").then_some(());
+        wait_until("it is heard of", is_first);
+    }
+    for (interpreter, file, sample) in [
+        ("python3", "sample.py", PYTHON_SAMPLE),
+        ("node", "sample.js", JAVASCRIPT_SAMPLE),
+    ] {
+        let path = node.folder.path().join(file);
+        fs::write(&path, sample).unwrap();
+        for (pod, port, answer) in [("web-0", ports[0], "true"), ("web-1", ports[1], "false")] {
+            let output = Command::new(interpreter)
+                .arg(&path)
+                .arg(pod)
+                .env("ELECTOR_GET_URL", format!("http://127.0.0.1:{port}/"))
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(said.trim(), answer, "{interpreter} on {pod}: {output:?}");
+        }
+    }
+}
+
+/// A command has the variables of nais/elector, and hears there of the term that it has in its environment.
+#[test]
+fn a_command_finds_the_answers_by_its_environment() {
+    let node = Node::new();
+    let script = "curl -s ${ELECTOR_GET_URL}leader; echo; curl -s http://$ELECTOR_PATH/; curl -sN --max-time 1 $ELECTOR_SSE_URL
+        echo; echo $ELECTOR_TOKEN; cat $ELECTOR_HTTP_TOKEN_FILE; sleep 600";
+    let candidate = ContainerProcess::start(
+        elector()
+            .args([
+                "candidate",
+                "--mode=as-client-go",
+                "--lease=web",
+                "--namespace=default",
+            ])
+            .args([
+                "--kubeconfig=kubeconfig",
+                "--http=127.0.0.1:0",
+                "--http-token-file=token",
+            ])
+            .args(["--", "bash", "-c", script])
+            .env("POD_NAME", "web-0")
+            .current_dir(node.folder.path()),
+    );
+    let lines = wait_until("the command has written", || {
+        let lines = candidate.lines.lock().unwrap();
+        let lines: Vec<_> = lines.iter().map(|(_, line)| line.clone()).collect();
+        let lines: Vec<_> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+        (lines.len() >= 5).then_some(lines)
+    });
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let asked = json(&lines[0]);
+    assert_eq!(
+        [&asked["is_leader"], &asked["name"]],
+        [&json!(true), &json!("web-0")]
+    );
+    assert_eq!(json(&lines[1])["name"], "web-0");
+    let event = lines[2].strip_prefix("data: ").unwrap();
+    assert_eq!(json(event)["name"], "web-0");
+    assert_eq!(asked["token"].to_string(), lines[3]);
+    let token = fs::read_to_string(node.folder.path().join("token")).unwrap();
+    assert_eq!(token.trim(), lines[4]);
+}
+
+fn leader(port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    write!(stream, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    let body: Value = serde_json::from_str(body).ok()?;
+    Some(body["name"].as_str()?.to_owned())
+}
+
+/// The first code of that language on the page.
+fn code_of_the_page(language: &str) -> String {
+    let page = include_str!("../../../../docs/languages.md");
+    let (_, rest) = page.split_once(&format!("```{language}\n")).unwrap();
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+/// They lead while their child does, and no longer than it said when it hangs.
+#[test]
+fn the_readers_of_the_page_follow_the_events_of_a_child() {
+    let loops = [
+        (
+            "python3",
+            "python",
+            "\nwhile True:\n    print('yes' if leads() else 'no', flush=True)\n    time.sleep(0.05)\n",
+        ),
+        (
+            "node",
+            "javascript",
+            "\nsetInterval(() => console.log(leads() ? 'yes' : 'no'), 50)\n",
+        ),
+        (
+            "bash",
+            "bash",
+            "\nwhile true; do leads && echo yes || echo no; sleep 0.05; done\n",
+        ),
+    ];
+    for (interpreter, language, rest) in loops {
+        let node = Node::new();
+        let file = node.folder.path().join("reader");
+        fs::write(&file, code_of_the_page(language) + rest).unwrap();
+        // The name that the page has for our program, which tells its process.
+        let name = node.folder.path().join("elector");
+        let script = format!(
+            "#!/bin/sh\necho $$ >{0}/pid\nexec {1} \"$@\"\n",
+            node.folder.path().display(),
+            elector().get_program().display()
+        );
+        fs::write(&name, script).unwrap();
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&name, executable).unwrap();
+        let path = format!(
+            "{}:{}",
+            node.folder.path().display(),
+            std::env::var("PATH").unwrap()
+        );
+        let began = Instant::now();
+        let reader = ContainerProcess::start(
+            Command::new(interpreter)
+                .arg(&file)
+                .env("PATH", path)
+                .env("ELECTOR_NAMESPACE", "default")
+                .env("ELECTOR_KUBECONFIG", "kubeconfig")
+                .env("ELECTOR_ABSENT_LEASE_GRACE", "0s")
+                .env("ELECTOR_LEASE_DURATION", "4s")
+                .env("ELECTOR_RENEW_DEADLINE", "2s")
+                .current_dir(node.folder.path()),
+        );
+        reader.wrote("yes", began);
+        // Renewals carry it on.
+        std::thread::sleep(2 * DEADLINE);
+        reader.wrote("yes", Instant::now());
+        let child = fs::read_to_string(node.folder.path().join("pid")).unwrap();
+        let child = Pid::from_raw(child.trim().parse().unwrap()).unwrap();
+        let hangs = Instant::now();
+        kill_process(child, Signal::STOP).unwrap();
+        std::thread::sleep(DEADLINE + Duration::from_millis(1_500));
+        kill_process(child, Signal::KILL).unwrap();
+        let last = reader.wrote_last("yes");
+        let took = last.saturating_duration_since(hangs);
+        assert!(
+            took < DEADLINE + Duration::from_millis(500),
+            "{language}: {took:?}"
+        );
+    }
+}
