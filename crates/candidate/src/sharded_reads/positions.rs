@@ -47,7 +47,7 @@ impl Positions {
         self.note(position, span, false);
     }
 
-    /// What is held up to this place.
+    /// The span that is held up to this place.
     pub(super) fn find(&self, position: &ReadPosition) -> Option<ReadSpan> {
         let known = self.lock();
         known
@@ -57,8 +57,8 @@ impl Positions {
             .clone()
     }
 
-    /// What is held up to this place, and whether a list has led here, where a watch may go on: what is held is of the
-    /// ranges that are led.
+    /// The span that is held up to this place, and whether a list has led here. `None` where a watch may not go on, since
+    /// that span is not of the ranges that are led.
     pub(super) fn resume(
         &self,
         position: &ReadPosition,
