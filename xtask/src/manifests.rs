@@ -92,6 +92,7 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
         "components/builtin-lock/role.yaml",
         "candidate/role.yaml",
         "candidate/events.yaml",
+        "candidate/group.yaml",
         "candidate/flow-schema.yaml",
     ] {
         said.push_str(&accepted(&["-f"], &manifests.join(file))?);

@@ -52,6 +52,7 @@ mod event;
 mod field;
 mod group;
 mod lease;
+mod lease_metadata;
 mod object;
 mod operator_word;
 mod packed_lease;
@@ -71,6 +72,7 @@ pub use event::{
 pub use field::{FieldError, Malformed, Problem};
 pub use group::{GROUP_LABEL, MEMBER_ANNOTATION};
 pub use lease::{Lease, LeaseSpec};
+pub use lease_metadata::LeaseMetadata;
 pub use operator_word::{PreferError, format_freeze, format_prefer, parse_freeze, parse_prefer};
 pub use packed_lease::PackedLease;
 pub use time::{Rfc3339, TimeError, creation_time, parse_time};

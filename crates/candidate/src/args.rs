@@ -42,8 +42,8 @@ pub struct CandidateArgs {
     namespace: Option<String>,
 
     /// Name of the lease
-    #[arg(long, value_name = "NAME", env = "ELECTOR_LEASE_NAME")]
-    lease: String,
+    #[arg(long, value_name = "NAME", required = true, env = "ELECTOR_LEASE_NAME")]
+    lease: Option<String>,
 
     /// Identity: the name of the LeaseCandidate and the holder of the lease, to be used by no other process
     /// [default: the environment variable POD_NAME, else the host name, and a random part]
@@ -96,6 +96,16 @@ pub struct CandidateArgs {
     #[arg(long, value_name = "UID", env = "ELECTOR_POD_UID")]
     pod_uid: Option<String>,
 
+    /// Label that the Lease is to have, KEY=VALUE; several with commas between them, or by several flags. Labels of others
+    /// stay [default: none]
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = lease_label, env = "ELECTOR_LEASE_LABEL")]
+    lease_label: Vec<LeaseLabel>,
+
+    /// Object that the Lease is to belong to, API_VERSION/KIND/NAME/UID as in apps/v1/Deployment/web/UID, in the namespace
+    /// of the lease or in none: Kubernetes deletes the Lease with it, under a leader too [default: none]
+    #[arg(long, value_name = "OWNER", value_parser = lease_owner, env = "ELECTOR_LEASE_OWNER")]
+    lease_owner: Option<Owner>,
+
     /// Candidates of client-go that take the lease by themselves compete for it too, as --mode plain expects in any
     /// case: less time is left to stop after a loss
     #[arg(long, env = "ELECTOR_CLIENT_GO_PEERS")]
@@ -109,6 +119,13 @@ pub struct CandidateArgs {
     // Its heading would stand over the flags that follow without one.
     #[command(flatten)]
     mode: ModeArgs,
+}
+
+/// A label as it is typed.
+#[derive(Clone, Debug)]
+struct LeaseLabel {
+    key: String,
+    value: String,
 }
 
 /// The action after a term, as it is typed.
@@ -140,18 +157,30 @@ impl CandidateArgs {
     /// When a flag has no effect in this mode, or a value breaks a rule that can be checked without a cluster; the text
     /// names the flag and the rule.
     pub fn config(&self, version: impl fmt::Display) -> Result<Config, ConfigError> {
-        let config = self.unchecked(&version);
-        let config = config.map_err(|error| error.named_by_flag(true))?;
+        let lease = self.lease.as_deref().unwrap_or_default();
+        let config = self.config_of(lease, version)?;
         config.validate()?;
         Ok(config)
     }
 
+    /// The same for another lease than the one that was typed, not checked: for `elector candidate --group`, where none is.
+    #[doc(hidden)]
+    pub fn config_of(
+        &self,
+        lease: &str,
+        version: impl fmt::Display,
+    ) -> Result<Config, ConfigError> {
+        let config = self.unchecked(lease, &version);
+        config.map_err(|error| error.named_by_flag(true))
+    }
+
     /// The time that the work has to stop, as it was typed.
+    #[doc(hidden)]
     pub const fn grace_period(&self) -> Duration {
         self.grace_period
     }
 
-    fn unchecked(&self, version: &dyn fmt::Display) -> Result<Config, ConfigError> {
+    fn unchecked(&self, lease: &str, version: &dyn fmt::Display) -> Result<Config, ConfigError> {
         self.mode.check(&[
             (Setting::VERSION, self.binary_version.is_some()),
             (Setting::EMULATION_VERSION, self.emulation_version.is_some()),
@@ -170,13 +199,18 @@ impl CandidateArgs {
             version: given_version.or_else(own_version),
             emulation_version: self.emulation_version.as_ref().map(Version::to_string),
             candidate_owner: self.owner(env::var("POD_NAME").ok())?,
+            lease_owner: self.lease_owner.clone(),
             by_flags: true,
-            ..Config::plain(self.lease.as_str())
+            ..Config::plain(lease)
         };
         let config = match &self.strategy {
             Some(strategy) => config.strategy(strategy.to_string()),
             None => config,
         };
+        let labels = self.lease_label.iter();
+        let config = labels.fold(config, |config, label| {
+            config.lease_label(label.key.as_str(), label.value.as_str())
+        });
         let config = config
             .timing(timing)
             .grace(self.grace_period)
@@ -199,6 +233,26 @@ impl CandidateArgs {
                 "needs the name of the Pod in the environment variable POD_NAME",
             )),
         }
+    }
+}
+
+fn lease_label(text: &str) -> Result<LeaseLabel, String> {
+    let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = parts.ok_or("must be KEY=VALUE")?;
+    Ok(LeaseLabel {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    })
+}
+
+fn lease_owner(text: &str) -> Result<Owner, String> {
+    // An apiVersion may have a slash, and comes first.
+    let parts: Vec<_> = text.rsplitn(4, '/').collect();
+    match parts[..] {
+        [uid, name, kind, api_version] if !parts.contains(&"") => {
+            Ok(Owner::new(api_version, kind, name, uid))
+        }
+        _ => Err("must be API_VERSION/KIND/NAME/UID, as apps/v1/Deployment/web/UID".to_owned()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod error;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct Config {
     pub(crate) emulation_version: Option<String>,
     pub(crate) strategy: String,
     pub(crate) candidate_owner: Option<Owner>,
+    pub(crate) lease_labels: BTreeMap<String, String>,
+    pub(crate) lease_owner: Option<Owner>,
     pub(crate) timing: Timing,
     pub(crate) grace: Duration,
     pub(crate) client_go_peers: bool,
@@ -133,6 +136,8 @@ impl Config {
             emulation_version: None,
             strategy: strategy::OLDEST_EMULATION_VERSION.to_owned(),
             candidate_owner: None,
+            lease_labels: BTreeMap::new(),
+            lease_owner: None,
             timing: Timing::default(),
             grace: Duration::from_secs(10),
             client_go_peers: false,
@@ -213,6 +218,30 @@ impl Config {
     #[must_use]
     pub fn candidate_owner(mut self, owner: Owner) -> Self {
         self.candidate_owner = Some(owner);
+        self
+    }
+
+    /// A label that the Lease is to have, in place of one of the same key that is there; a later call does the same here.
+    /// None by default. Labels of others stay, and so do these when they are no longer set.
+    ///
+    /// It comes with the writes that this process makes anyway: the one that creates the Lease, and those by which it takes
+    /// or renews a term. Where the server refuses such a write and takes the same one without it, twice, labels and owner
+    /// are left out, with a warning in the log: no term hangs on them.
+    #[must_use]
+    pub fn lease_label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.lease_labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// An object that the Lease is to belong to, in the namespace of the lease or in none, beside the owners that are
+    /// there. Unset by default. It comes as [`Self::lease_label`] does.
+    ///
+    /// When no owner of the Lease is left, Kubernetes deletes the Lease, that of a living leader too: the leader stops, and
+    /// the next one waits for the longest lease duration in use. So the owner is what outlives each of the processes, such
+    /// as their Deployment, and not a Pod.
+    #[must_use]
+    pub fn lease_owner(mut self, owner: Owner) -> Self {
+        self.lease_owner = Some(owner);
         self
     }
 
@@ -342,6 +371,7 @@ impl Config {
 
     /// True if a candidate of this configuration needs a cluster: in all modes but [`Mode::Disabled`], where
     /// [`Cluster::none`](crate::Cluster::none) does.
+    #[doc(hidden)]
     pub const fn needs_cluster(&self) -> bool {
         !matches!(self.mode, Mode::Disabled)
     }
@@ -350,11 +380,6 @@ impl Config {
     #[doc(hidden)]
     pub fn given_identity(&self) -> Option<&str> {
         self.identity.as_deref()
-    }
-
-    #[doc(hidden)]
-    pub const fn given_grace(&self) -> Duration {
-        self.grace
     }
 
     #[doc(hidden)]
@@ -473,6 +498,18 @@ mod tests {
             (
                 config().candidate_owner(Owner::pod("web-0", "")),
                 "candidate_owner lacks its uid",
+            ),
+            (
+                config().lease_owner(Owner::new("apps/v1", "", "web", "5f1e")),
+                "lease_owner lacks its kind",
+            ),
+            (
+                config().lease_owner(Owner::new("apps/", "Deployment", "web", "5f1e")),
+                "lease_owner is refused: metadata.ownerReferences.apiVersion: Invalid value: \"apps/\"",
+            ),
+            (
+                config().lease_label("team", "a b"),
+                "lease_label is refused: metadata.labels: Invalid value: \"a b\"",
             ),
             (config().grace(Duration::MAX), "grace is 1"),
             (config().fallback(Duration::MAX), "fallback is 1"),

@@ -158,13 +158,19 @@ impl GroupCandidate {
     /// A server that is away is no error. [`Mode::Disabled`] needs no cluster.
     #[cfg(feature = "connect")]
     pub async fn connect(config: Config, parts: Parts) -> Result<Self, Error> {
-        let timeout = elector_runtime::Cluster::REQUEST_TIMEOUT;
-        GroupMember::new(&config, &parts, "default", timeout)?;
+        Self::validate(&config, &parts)?;
         let cluster = match Cluster::connect().await {
             Err(_) if !config.needs_cluster() => Cluster::none(),
             connected => connected?,
         };
         Ok(Self::new(config, parts, cluster)?)
+    }
+
+    /// Checks everything that can be checked without a cluster, for the command line.
+    #[doc(hidden)]
+    pub fn validate(config: &Config, parts: &Parts) -> Result<(), ConfigError> {
+        let timeout = elector_runtime::Cluster::REQUEST_TIMEOUT;
+        GroupMember::new(config, parts, "default", timeout).map(drop)
     }
 
     /// The same member, reporting what happens to the candidate of which lease. `observer` must not block. Called again,

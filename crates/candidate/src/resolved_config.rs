@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use elector_api::{CandidateApi, Lease, LeaseCandidate, validate_candidate, validate_lease};
+use elector_api::{
+    CandidateApi, Lease, LeaseCandidate, LeaseMetadata, validate_candidate, validate_lease,
+};
 use elector_protocol::holder::{
     Acquisition, HolderConfig, HolderMode, Loss, StopReason, TakeoverPolicy,
 };
 use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey, StrategyName, Version};
 use elector_runtime::Cluster as ApiServer;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::config::{Config, ConfigError, Mode, Setting};
 use crate::identity::{pod_or_host_name, random_identity};
@@ -112,10 +113,10 @@ impl ResolvedConfig {
 
     fn check_objects(&self, api: CandidateApi) -> Result<(), ConfigError> {
         if self.given.mode.registers() {
-            if let Some(part) = self.given.candidate_owner.as_ref().and_then(Owner::missing) {
-                let rule = format!("lacks its {part}");
-                return Err(ConfigError::new(Setting::CANDIDATE_OWNER, rule));
-            }
+            check_owner(
+                Setting::CANDIDATE_OWNER,
+                self.given.candidate_owner.as_ref(),
+            )?;
             let mut errors = validate_candidate(&self.object(api));
             // The error of what was given comes before errors that follow from it.
             errors.sort_by_key(|error| error.field != "spec.binaryVersion");
@@ -123,8 +124,18 @@ impl ResolvedConfig {
                 return Err(ConfigError::refused(error));
             }
         }
-        match validate_lease(&Lease::named(&self.lease)).first() {
+        check_owner(Setting::LEASE_OWNER, self.given.lease_owner.as_ref())?;
+        let mut lease = Lease::named(&self.lease);
+        self.lease_metadata().put_on(&mut lease);
+        match validate_lease(&lease).first() {
             Some(error) if error.field == "metadata.namespace" => Err(ConfigError::refused(error)),
+            Some(error) if error.field == "metadata.labels" => Err(ConfigError::new(
+                Setting::LEASE_LABEL,
+                format!("is refused: {error}"),
+            )),
+            Some(error) if error.field.starts_with("metadata.ownerReferences") => Err(
+                ConfigError::new(Setting::LEASE_OWNER, format!("is refused: {error}")),
+            ),
             Some(error) => Err(ConfigError::new(
                 Setting::LEASE,
                 format!("is refused: no Lease can have this name: {error}"),
@@ -181,13 +192,20 @@ impl ResolvedConfig {
         }
     }
 
+    /// What the Lease is to carry beside its record.
+    pub(crate) fn lease_metadata(&self) -> LeaseMetadata {
+        LeaseMetadata {
+            labels: self.given.lease_labels.clone(),
+            owner: self.given.lease_owner.as_ref().map(Owner::reference),
+        }
+    }
+
     /// The LeaseCandidate as this process writes it, without its times.
     pub(crate) fn object(&self, api: CandidateApi) -> LeaseCandidate {
-        let candidate = LeaseCandidate::named(api, &self.lease, &self.identity);
-        self.offer(match &self.given.candidate_owner {
-            Some(owner) => owned_by(candidate, owner),
-            None => candidate,
-        })
+        let mut candidate = LeaseCandidate::named(api, &self.lease, &self.identity);
+        let owner = self.given.candidate_owner.as_ref().map(Owner::reference);
+        candidate.metadata.owner_references = owner.map(|owner| vec![owner]);
+        self.offer(candidate)
     }
 
     /// An existing LeaseCandidate with what this process offers.
@@ -207,15 +225,11 @@ impl ResolvedConfig {
     }
 }
 
-fn owned_by(mut candidate: LeaseCandidate, owner: &Owner) -> LeaseCandidate {
-    candidate.metadata.owner_references = Some(vec![OwnerReference {
-        api_version: owner.api_version.clone(),
-        kind: owner.kind.clone(),
-        name: owner.name.clone(),
-        uid: owner.uid.clone(),
-        ..OwnerReference::default()
-    }]);
-    candidate
+fn check_owner(setting: Setting, owner: Option<&Owner>) -> Result<(), ConfigError> {
+    match owner.and_then(Owner::missing) {
+        Some(part) => Err(ConfigError::new(setting, format!("lacks its {part}"))),
+        None => Ok(()),
+    }
 }
 
 fn parsed_version(setting: Setting, text: Option<&str>) -> Result<String, ConfigError> {

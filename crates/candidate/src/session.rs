@@ -79,7 +79,8 @@ impl<'a> CandidateSession<'a> {
         let writer = Writer::new(run.cluster.clone(), served.unwrap_or(CandidateApi::V1Beta1));
         Self {
             run,
-            holder: HolderShell::new(config.holder(), config.lease.clone(), clock.holder()),
+            holder: HolderShell::new(config.holder(), config.lease.clone(), clock.holder())
+                .with_metadata(config.lease_metadata()),
             registration: RegistrationShell::new(config, served.map(|_| writer.clone())),
             writer,
             api,

@@ -5,6 +5,7 @@ mod descendants;
 mod endpoints;
 mod events;
 pub(crate) mod exec_child;
+mod group;
 mod health_command;
 mod own_program;
 pub(crate) mod pid1;
@@ -22,13 +23,15 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use elector_candidate::{
-    Candidate, CandidateArgs, Cluster, Config, ConfigError, Error, Leadership, Metrics, TermEnd,
+    Candidate, CandidateArgs, Cluster, Config, ConfigError, Error, GroupCandidate, Leadership,
+    Metrics, TermEnd,
 };
 use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 
 use self::child::{Program, RunningCommand};
-use self::endpoints::CandidateEndpointArgs;
+use self::endpoints::{CandidateEndpointArgs, checks};
 use self::events::EventLines;
+use self::group::{GroupArgs, run_group};
 use self::health_command::HealthArgs;
 use crate::output;
 
@@ -43,10 +46,17 @@ use crate::output;
 /// A command that exits by itself ends the candidate: the lease is released, and its exit code is passed on (128 and
 /// the number of the signal that killed it); with --after-failure retry, one that fails is run again. SIGTERM and SIGINT end it cleanly with exit code 0, a second one at once.
 /// Other exit codes: 1 failed, 2 wrong usage, 126 and 127 the command cannot be run or does not exist.
+///
+/// With --group and --part, this process stands for several leases at once, and runs the command for each that it leads,
+/// which ELECTOR_PART tells its part. A command that exits gives back its part alone; the process goes on.
 #[derive(Debug, Args)]
+#[command(mut_arg("lease", |lease| lease.required(false).required_unless_present("group")))]
 pub(crate) struct CandidateCommandArgs {
     #[command(flatten)]
     candidate: CandidateArgs,
+
+    #[command(flatten)]
+    group: GroupArgs,
 
     /// Print one JSON line on standard output for each event: start, leading (with "acquired" where no elector granted
     /// the term), work-stopped, lost. The command's own output then goes to standard error
@@ -97,7 +107,12 @@ pub(crate) fn run(args: CandidateCommandArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let code = runtime.block_on(run_candidate(args, config));
+    let code = runtime.block_on(async {
+        match args.group.name() {
+            Some(_) => run_group(args, config).await,
+            None => run_candidate(args, config).await,
+        }
+    });
     // Nothing of a candidate is left, save perhaps a look-up of the server's address that blocks a thread.
     runtime.shutdown_background();
     code
@@ -132,8 +147,12 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
     };
     let metrics = Metrics::default();
     let candidate = args.health.probe(candidate.with_metrics(metrics.clone()));
-    let endpoints = &args.endpoints;
-    let _endpoints = endpoints.serve(&handle, &ending, &metrics).await?;
+    let checks = {
+        let (live, ready) = (handle.clone(), handle);
+        let live = move || live.check_live();
+        checks(live, move || ready.check_ready(), Arc::clone(&ending))
+    };
+    let _endpoints = args.endpoints.serve(checks, &metrics).await?;
     lines.start();
     let candidate = candidate.observed_by(move |_, event| lines.tell(event));
     match candidate.run(work, shutdown).await {
@@ -193,12 +212,18 @@ fn grace_after_loss(grace: Duration, config: &Config) -> Option<String> {
 }
 
 fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
-    vec![
+    let mut variables = vec![
         ("ELECTOR_LEASE", leadership.lease().to_string()),
         ("ELECTOR_HOLDER", leadership.identity().to_string()),
         ("ELECTOR_TERM", leadership.term().to_string()),
         ("ELECTOR_TOKEN", leadership.token().to_string()),
-    ]
+    ];
+    variables.extend(
+        leadership
+            .part()
+            .map(|part| ("ELECTOR_PART", part.to_owned())),
+    );
+    variables
 }
 
 /// The words for a run that failed.
@@ -219,9 +244,15 @@ impl CandidateCommandArgs {
     /// The configuration with what was typed. Needs no cluster.
     fn config(&self) -> Result<Config, ConfigError> {
         let grace = self.candidate.grace_period().saturating_add(KILL_MARGIN);
-        let config = self.candidate.config("")?.grace(grace);
-        let config = self.health.apply(config);
-        config.validate()?;
+        let config = match self.group.name() {
+            Some(group) => self.candidate.config_of(group, "")?,
+            None => self.candidate.config("")?,
+        };
+        let config = self.health.apply(config.grace(grace));
+        match self.group.name() {
+            Some(_) => GroupCandidate::validate(&config, &self.group.parts())?,
+            None => config.validate()?,
+        }
         Ok(config)
     }
 

@@ -1,5 +1,6 @@
 //! The shell of a holder: its machine, the Lease as an object, and its request under way.
 
+mod carried_metadata;
 mod reading;
 mod request;
 
@@ -7,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_api::{Lease, Malformed};
+use elector_api::{Lease, LeaseMetadata, Malformed};
 use elector_protocol::elector::NewsSource;
 use elector_protocol::holder::{
     Belief, Decision, Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed,
@@ -20,6 +21,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 
+use self::carried_metadata::CarriedMetadata;
 use self::reading::{lease_outcome, lease_snapshot, read_lease};
 pub use self::request::LeaseResponse;
 use self::request::lease_request;
@@ -41,6 +43,7 @@ pub struct HolderShell {
     request_timeout: Duration,
     /// The newest revision of the Lease as an object, which a write carries over.
     object: Option<Lease>,
+    metadata: CarriedMetadata,
     request: RequestSlot<LeaseResponse>,
     /// Requests whose responses say nothing any more. They come to their end, since dropping one closes its connection.
     overtaken: FuturesUnordered<BoxFuture<'static, LeaseResponse>>,
@@ -81,11 +84,20 @@ impl HolderShell {
             machine: Holder::new(Arc::new(config)),
             lease,
             object: None,
+            metadata: CarriedMetadata::default(),
             request: RequestSlot::default(),
             overtaken: FuturesUnordered::new(),
             reads: false,
             changed_at: now,
         }
+    }
+
+    /// The same shell, whose writes carry this onto the Lease: that which creates it, and those by which this process
+    /// takes or renews a term. No write is made for it, and no term hangs on it.
+    #[must_use]
+    pub fn with_metadata(mut self, wanted: LeaseMetadata) -> Self {
+        self.metadata = CarriedMetadata::new(wanted);
+        self
     }
 
     /// A watch of the Lease, whose events are for [`handle_event`](Self::handle_event).
@@ -179,7 +191,8 @@ impl HolderShell {
         }
         self.reads = effect == Effect::Read;
         let (lease, object) = (&self.lease, self.object.as_ref());
-        if let Some(request) = lease_request(effect, lease, object, writer, timeout) {
+        let writer = self.metadata.carried_by(&effect, object, writer);
+        if let Some(request) = lease_request(effect, lease, object, &writer, timeout) {
             self.request.send(request);
         }
     }
@@ -270,6 +283,7 @@ impl HolderShell {
             }
             LeaseResponse::Wrote(outcome) => {
                 log.log_result(now.holder, path, outcome.error());
+                self.metadata.note_outcome(&self.lease, outcome.kind());
                 self.machine.handle_outcome(now, lease_outcome(&outcome));
                 self.keep(now.holder, outcome.done());
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate};
+use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate, LeaseMetadata};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, StrategyName};
 use kube::api::{Api, PostParams, Preconditions};
 use kube::core::DynamicResourceScope;
@@ -31,6 +31,7 @@ pub struct Writer {
     timeout: Duration,
     carrier: Arc<SharedCarrier>,
     counts: Arc<WriteCounts>,
+    metadata: Arc<LeaseMetadata>,
 }
 
 /// The server's way with strategy and preferred holder, as far as it is known.
@@ -48,6 +49,7 @@ impl Writer {
             candidates,
             carrier: Arc::default(),
             counts: Arc::default(),
+            metadata: Arc::default(),
         }
     }
 
@@ -65,6 +67,15 @@ impl Writer {
     pub fn with_counts(&self, counts: Arc<WriteCounts>) -> Self {
         Self {
             counts,
+            ..self.clone()
+        }
+    }
+
+    /// The same writer, putting that on each Lease that it writes.
+    #[must_use]
+    pub fn with_metadata(&self, metadata: Arc<LeaseMetadata>) -> Self {
+        Self {
+            metadata,
             ..self.clone()
         }
     }
@@ -125,7 +136,8 @@ impl Writer {
 
     /// Replaces the very revision that was judged by another record (R2).
     pub async fn put_lease(&self, judged: &Lease, record: &LeaseRecord) -> WriteOutcome<Lease> {
-        let lease = judged.with_record(record, self.carrier());
+        let mut lease = judged.with_record(record, self.carrier());
+        self.metadata.put_on(&mut lease);
         let outcome = self.put(Written::Lease, &(), &lease).await;
         self.learn(&lease, &outcome);
         outcome
@@ -137,7 +149,8 @@ impl Writer {
         key: &LeaseKey,
         strategy: Option<&StrategyName>,
     ) -> WriteOutcome<Lease> {
-        let lease = Lease::born(key, strategy, self.carrier());
+        let mut lease = Lease::born(key, strategy, self.carrier());
+        self.metadata.put_on(&mut lease);
         let outcome = self.post(Written::Lease, &(), &lease).await;
         self.learn(&lease, &outcome);
         outcome

@@ -88,6 +88,16 @@ impl AuditLog {
             .collect()
     }
 
+    /// The number of requests in this namespace so far. A watch counts when it begins.
+    pub fn requests_in(&self, namespace: &str) -> Result<usize> {
+        let events = self.events()?;
+        let is_meant = |event: &&Value| {
+            event["objectRef"]["namespace"] == namespace
+                && (event["verb"] != "watch" || event["stage"] == "ResponseStarted")
+        };
+        Ok(events.iter().filter(is_meant).count())
+    }
+
     /// The verbs of this user's requests so far.
     pub fn verbs_of(&self, user: &str) -> Result<BTreeSet<ResourceVerb>> {
         self.verbs(user, |_| true)

@@ -23,6 +23,8 @@ pub struct CandidateBuilder<'w> {
     implementation: Implementation,
     name: String,
     lease: String,
+    /// The parts of the group that is called as the lease would be; none where it stands for the lease itself.
+    parts: Vec<String>,
     binary: String,
     emulation: String,
     /// Its flag to take the lease by itself, if it does without an elector.
@@ -37,6 +39,8 @@ pub struct CandidateBuilder<'w> {
 #[derive(Debug)]
 pub struct StartedCandidate {
     name: String,
+    /// The names of its candidates: its own, or one for each part.
+    candidates: Vec<String>,
     journal: Arc<Journal>,
     /// Its process.
     pub process: TestProcess,
@@ -81,6 +85,7 @@ impl<'w> CandidateBuilder<'w> {
             implementation,
             name: name.to_owned(),
             lease: testbed.lease_name().to_owned(),
+            parts: Vec::new(),
             binary: "1.0.0".to_owned(),
             emulation: "1.0.0".to_owned(),
             plain: None,
@@ -95,6 +100,13 @@ impl<'w> CandidateBuilder<'w> {
     #[must_use]
     pub fn lease(mut self, lease: &str) -> Self {
         lease.clone_into(&mut self.lease);
+        self
+    }
+
+    /// Standing for these parts of the group that is called as its lease would be; ours only.
+    #[must_use]
+    pub fn parts(mut self, parts: &[&str]) -> Self {
+        self.parts = parts.iter().map(|part| (*part).to_owned()).collect();
         self
     }
 
@@ -130,6 +142,13 @@ impl<'w> CandidateBuilder<'w> {
     #[must_use]
     pub fn account(mut self, account: &TestAccount) -> Self {
         self.kubeconfig = Some(account.kubeconfig().to_owned());
+        self
+    }
+
+    /// By that kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(mut self, path: &Path) -> Self {
+        self.kubeconfig = Some(path.to_owned());
         self
     }
 
@@ -175,7 +194,10 @@ impl<'w> CandidateBuilder<'w> {
     /// Starts it, and does not wait for anything.
     pub fn start(self) -> Result<StartedCandidate> {
         let testbed = self.testbed;
-        testbed.add_participant(&self.name, self.implementation, &self.lease);
+        let candidates = self.candidates();
+        for (name, lease) in &candidates {
+            testbed.add_participant(name, self.implementation, lease);
+        }
         let command = self.command()?;
         let journal = Arc::clone(testbed.journal());
         let book = Arc::clone(&journal);
@@ -190,9 +212,22 @@ impl<'w> CandidateBuilder<'w> {
         })?;
         Ok(StartedCandidate {
             name: self.name,
+            candidates: candidates.into_iter().map(|(name, _)| name).collect(),
             journal,
             process,
         })
+    }
+
+    /// Its candidates, by their names, and the lease of each.
+    fn candidates(&self) -> Vec<(String, String)> {
+        if self.parts.is_empty() {
+            return vec![(self.name.clone(), self.lease.clone())];
+        }
+        let parts = self.parts.iter().map(|part| {
+            let lease = format!("{}-{part}", self.lease);
+            (format!("{}.{lease}", self.name), lease)
+        });
+        parts.collect()
     }
 
     fn command(&self) -> Result<Command> {
@@ -210,7 +245,15 @@ impl<'w> CandidateBuilder<'w> {
             Implementation::ClientGo => command(&site.programs().interop()?.client_go, &kubeconfig),
         };
         let (lease, name) = (&self.lease, &self.name);
-        command.args(["--namespace", namespace, "--lease", lease, "--name", name]);
+        let flag = if self.parts.is_empty() {
+            "--lease"
+        } else {
+            "--group"
+        };
+        command.args(["--namespace", namespace, flag, lease, "--name", name]);
+        for part in &self.parts {
+            command.args(["--part", part]);
+        }
         match (self.plain, self.implementation) {
             (Some(mode), Implementation::Elector) => {
                 command.arg(mode);
@@ -271,7 +314,7 @@ impl StartedCandidate {
         let what = format!("{} says {kind:?}", self.name);
         let look = |entries: &[HistoryEntry]| {
             let mut said = events(mark.since(entries), kind);
-            said.find_map(|(event, at)| (event.name == self.name).then_some(at))
+            said.find_map(|(event, at)| self.candidates.contains(&event.name).then_some(at))
         };
         self.journal.until(&what, patience, look).await
     }
@@ -281,8 +324,10 @@ impl StartedCandidate {
         let mut mark = self.journal.mark();
         self.journal.note(format!("kill {}", self.name));
         let at = self.process.kill()?;
-        let event = Event::new(self.name.as_str(), EventKind::Killed);
-        self.journal.record(at, EntryContent::Event(event));
+        for name in &self.candidates {
+            let event = Event::new(name.as_str(), EventKind::Killed);
+            self.journal.record(at, EntryContent::Event(event));
+        }
         mark.at = at;
         Ok(mark)
     }

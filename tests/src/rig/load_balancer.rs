@@ -1,6 +1,8 @@
 //! One address in front of several API servers, as the load balancer of a control plane has it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
 use tokio::io::copy_bidirectional;
@@ -12,6 +14,8 @@ use tokio::task::JoinSet;
 #[derive(Debug)]
 pub struct LoadBalancer {
     servers: watch::Sender<Vec<SocketAddr>>,
+    address: SocketAddr,
+    open: Arc<AtomicUsize>,
     // Dropped with the balancer, which ends them.
     _accepting: JoinSet<()>,
 }
@@ -23,13 +27,27 @@ impl LoadBalancer {
     pub async fn listen(address: SocketAddr, servers: Vec<SocketAddr>) -> Result<Self> {
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("failed to listen at {address}"))?;
+        let address = listener.local_addr()?;
         let (servers, changes) = watch::channel(servers);
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, changes));
+        let open = Arc::<AtomicUsize>::default();
+        accepting.spawn(accept(listener, changes, Arc::clone(&open)));
         Ok(Self {
             servers,
+            address,
+            open,
             _accepting: accepting,
         })
+    }
+
+    /// Its address.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The number of connections that are open.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// Cuts all connections, and passes new ones to these servers.
@@ -38,13 +56,22 @@ impl LoadBalancer {
     }
 }
 
-async fn accept(listener: TcpListener, changes: watch::Receiver<Vec<SocketAddr>>) {
+async fn accept(
+    listener: TcpListener,
+    changes: watch::Receiver<Vec<SocketAddr>>,
+    open: Arc<AtomicUsize>,
+) {
     // Dropped with this task.
     let mut connections = JoinSet::new();
     let mut turn = 0_usize;
     while let Ok((client, _)) = listener.accept().await {
         while connections.try_join_next().is_some() {}
-        connections.spawn(pass(client, changes.clone(), turn));
+        let (passing, open) = (pass(client, changes.clone(), turn), Arc::clone(&open));
+        open.fetch_add(1, Ordering::Relaxed);
+        connections.spawn(async move {
+            passing.await;
+            open.fetch_sub(1, Ordering::Relaxed);
+        });
         turn = turn.wrapping_add(1);
     }
 }

@@ -106,6 +106,12 @@ impl Testbed {
         self.grant("role.yaml", &leases).await
     }
 
+    /// The same for the members of a group with these Leases, which watch all Leases of the namespace.
+    pub async fn admit_group(&self, leases: &[impl AsRef<str> + Sync]) -> Result<()> {
+        self.admit(leases).await?;
+        self.grant("group.yaml", &[self.lease_name()]).await
+    }
+
     /// Lets the candidates of this namespace write Events, as the manifests do.
     pub async fn admit_events(&self) -> Result<()> {
         self.grant("events.yaml", &[self.lease_name()]).await

@@ -18,6 +18,7 @@ mod events;
 mod fence;
 mod first_start;
 mod flooded_namespace;
+mod groups;
 mod hand_overs;
 mod hosted_candidates;
 mod installed;
@@ -117,6 +118,7 @@ fn main() -> ExitCode {
         fence::add,
         first_start::add,
         flooded_namespace::add,
+        groups::add,
         hand_overs::add,
         installed::add,
         kubectl_plugin::add,

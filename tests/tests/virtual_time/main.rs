@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod groups;
 mod migration;
 mod slow_server;
 mod two_watches;

@@ -255,6 +255,46 @@ fn a_malformed_version_or_strategy_is_named_with_its_flag_and_the_rule() {
 }
 
 #[test]
+fn labels_and_an_owner_of_the_lease_are_typed_in_one_text_each() {
+    let usual = config(&[]);
+    assert!(usual.lease_labels.is_empty() && usual.lease_owner.is_none());
+    let owner = "apps/v1/Deployment/web/5f1e";
+    let flags = ["--lease-label=team=web,tier=", "--lease-label=a.b/c=d=e"];
+    let refusal = parse(&flags).config("").unwrap_err().to_string();
+    assert!(
+        refusal.starts_with("--lease-label is refused: metadata.labels: Invalid value: \"d=e\""),
+        "{refusal}"
+    );
+    let given = config(&[flags[0], "--lease-label=team=api", "--lease-owner", owner]);
+    let labels = given
+        .lease_labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    assert_eq!(labels.collect::<Vec<_>>(), ["team=api", "tier="]);
+    let named = Owner::new("apps/v1", "Deployment", "web", "5f1e");
+    assert_eq!(given.lease_owner, Some(named));
+    let pod = config(&["--lease-owner", "v1/Pod/web-0/5f1e"]);
+    assert_eq!(pod.lease_owner, Some(Owner::pod("web-0", "5f1e")));
+    for (flag, rule) in [
+        ("--lease-label=team", "must be KEY=VALUE"),
+        ("--lease-label==web", "must be KEY=VALUE"),
+        (
+            "--lease-owner=Deployment/web/5f1e",
+            "must be API_VERSION/KIND/NAME/UID",
+        ),
+        (
+            "--lease-owner=apps/v1/Deployment//5f1e",
+            "must be API_VERSION/KIND/NAME/UID",
+        ),
+    ] {
+        let line = ["elector", "--lease", "web", flag];
+        let error = ProgramCli::try_parse_from(line).unwrap_err().to_string();
+        let name = flag.split('=').next().unwrap();
+        assert!(error.contains(name) && error.contains(rule), "{error}");
+    }
+}
+
+#[test]
 fn a_pod_is_the_owner_by_its_uid_and_the_name_of_the_environment() {
     let args = parse(&["--pod-uid", "5f1e"]);
     let named = |name: &str| args.owner(Some(name.to_owned()));

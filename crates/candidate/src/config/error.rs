@@ -83,8 +83,12 @@ impl Setting {
         Self::new("emulation_version", "--emulation-version");
     pub(crate) const STRATEGY: Self = Self::new("strategy", "--strategy");
     pub(crate) const CANDIDATE_OWNER: Self = Self::new("candidate_owner", "--pod-uid");
+    /// The lease of a configuration where it is the name of a group.
+    pub(crate) const GROUP: Self = Self::new("lease", "--group");
     pub(crate) const PARTS: Self = Self::new("parts", "--part");
     pub(crate) const ONE_TERM: Self = Self::new("one_term", "--after-term return");
+    pub(crate) const LEASE_LABEL: Self = Self::new("lease_label", "--lease-label");
+    pub(crate) const LEASE_OWNER: Self = Self::new("lease_owner", "--lease-owner");
     pub(crate) const GRACE: Self = Self::new("grace", "--grace-period");
     pub(crate) const FALLBACK: Self = Self::new("fallback", "--fallback-after");
     pub(crate) const MAX_LEASE_DURATION: Self =

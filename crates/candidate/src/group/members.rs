@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_api::names;
+use elector_api::{GROUP_LABEL, names};
 use elector_protocol::{Identity, LeaseKey};
 
 use super::parts::{Parts, lease_name};
@@ -45,7 +45,7 @@ impl GroupMember {
     ) -> Result<Self, ConfigError> {
         if let Some(error) = names::dns_label(&given.lease).first() {
             let rule = format!("is refused: it is the name of a group: {error}");
-            return Err(ConfigError::new(Setting::LEASE, rule));
+            return Err(ConfigError::new(Setting::GROUP, rule));
         }
         parts.validate()?;
         if given.one_term {
@@ -78,6 +78,7 @@ impl GroupMember {
                 retry_work: true,
                 ..given.clone()
             };
+            let config = config.lease_label(GROUP_LABEL, &*group.name);
             ResolvedConfig::new(config, namespace, request_timeout)
         });
         Ok(Self {
@@ -109,7 +110,7 @@ fn member_name(given: &Config, longest: usize) -> Result<Identity, ConfigError> 
 
 #[cfg(test)]
 mod tests {
-    use elector_api::{CandidateApi, GROUP_LABEL, MEMBER_ANNOTATION};
+    use elector_api::{CandidateApi, MEMBER_ANNOTATION};
 
     use super::*;
 

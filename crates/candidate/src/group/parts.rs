@@ -83,14 +83,17 @@ impl Parts {
     }
 
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        let refused = |rule: String| Err(ConfigError::new(Setting::PARTS, rule));
+        let refused = |rule: String| {
+            let rule = format!("is refused: {rule}");
+            Err(ConfigError::new(Setting::PARTS, rule))
+        };
         let count = match &self.0 {
             PartLayout::Named(names) => names.len(),
             PartLayout::ByUid(count) | PartLayout::ByNamespace(count) => usize::from(*count),
         };
         if count == 0 || count > MOST_PARTS {
             return refused(format!(
-                "are {count}: a group has from 1 to {MOST_PARTS} parts"
+                "a group has from 1 to {MOST_PARTS} parts, and not {count}"
             ));
         }
         let PartLayout::Named(names) = &self.0 else {
@@ -98,15 +101,15 @@ impl Parts {
         };
         for (index, name) in names.iter().enumerate() {
             if let Some(error) = names::dns_label(name).first() {
-                return refused(format!("have the name {name:?}: {error}"));
+                return refused(format!("the name {name:?}: {error}"));
             }
             if is_range(name) {
                 return refused(format!(
-                    "have the name {name:?}: names of the form 03-of-16 are those of ranges"
+                    "the name {name:?}: names of the form 03-of-16 are those of ranges"
                 ));
             }
             if names[..index].contains(name) {
-                return refused(format!("have the name {name:?} twice"));
+                return refused(format!("the name {name:?} stands twice"));
             }
         }
         Ok(())
@@ -149,15 +152,30 @@ mod tests {
     fn what_is_refused_is_named_with_the_rule() {
         let many = (0..=MOST_PARTS).map(|index| format!("p{index}"));
         for (parts, text) in [
-            (Parts::named([""; 0]), "parts are 0: a group has from 1"),
-            (Parts::by_uid(0), "parts are 0: a group has from 1"),
-            (Parts::by_namespace(1025), "parts are 1025: a group has"),
-            (Parts::named(many), "parts are 1025: a group has"),
-            (Parts::named(["Web"]), "parts have the name \"Web\": a "),
-            (Parts::named([""]), "parts have the name \"\": a "),
+            (
+                Parts::named([""; 0]),
+                "parts is refused: a group has from 1 to 1024 parts, and not 0",
+            ),
+            (
+                Parts::by_uid(0),
+                "parts is refused: a group has from 1 to 1024 parts, and not 0",
+            ),
+            (
+                Parts::by_namespace(1025),
+                "parts is refused: a group has from 1 to 1024 parts, and not 1025",
+            ),
+            (
+                Parts::named(many),
+                "parts is refused: a group has from 1 to 1024 parts, and not 1025",
+            ),
+            (
+                Parts::named(["Web"]),
+                "parts is refused: the name \"Web\": a ",
+            ),
+            (Parts::named([""]), "parts is refused: the name \"\": a "),
             (
                 Parts::named(["a", "3-of-16"]),
-                "parts have the name \"3-of-16\": names of the form",
+                "parts is refused: the name \"3-of-16\": names of the form",
             ),
             (
                 Parts::named(["3-of-16-namespaces"]),
@@ -165,7 +183,7 @@ mod tests {
             ),
             (
                 Parts::named(["a", "b", "a"]),
-                "parts have the name \"a\" twice",
+                "parts is refused: the name \"a\" stands twice",
             ),
         ] {
             let error = parts.validate().unwrap_err();

@@ -119,7 +119,7 @@ async fn parts_stop_when_the_lease_is_given_up_and_have_the_grace_period_then() 
     let cluster = OneLease::new(&[V1BETA1]);
     let (seen, record) = (Arc::new(Mutex::new(Vec::new())), cluster.clone());
     let noted = Arc::clone(&seen);
-    let grace = config().given_grace();
+    let grace = seconds(10);
     let running = leader_with(&cluster, config(), |candidate| {
         let candidate = candidate.alongside("server", |stop| async move {
             stop.await;
@@ -145,7 +145,7 @@ async fn parts_stop_when_the_lease_is_given_up_and_have_the_grace_period_then() 
 async fn a_part_that_does_not_stop_is_dropped_after_the_grace_period() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (dropped, is_dropped) = oneshot::channel::<()>();
-    let grace = config().given_grace();
+    let grace = seconds(10);
     let running = leader_with(&cluster, config(), |candidate| {
         candidate.alongside("controller", |stop| async move {
             let _kept = (stop, dropped);

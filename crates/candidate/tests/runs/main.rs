@@ -20,6 +20,7 @@ mod first_start;
 mod guarded;
 mod handle;
 mod health;
+mod lease_metadata;
 mod leaving;
 mod left_api;
 #[cfg(feature = "metrics")]

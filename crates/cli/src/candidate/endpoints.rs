@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use elector_candidate::{CandidateHandle, Metrics};
+use elector_candidate::{Metrics, Unhealthy};
 use elector_runtime::{BindAddress, HealthCheck, HealthChecks, ServerReply};
 
 use crate::endpoints::Endpoints;
@@ -26,27 +26,28 @@ pub(super) struct CandidateEndpointArgs {
 // === impl CandidateEndpointArgs ===
 
 impl CandidateEndpointArgs {
-    /// Listens, and serves from now on. `ending` becomes true once the candidate has been asked to end.
+    /// Listens, and serves from now on.
     pub(super) async fn serve(
         &self,
-        handle: &CandidateHandle,
-        ending: &Arc<AtomicBool>,
+        checks: HealthChecks,
         metrics: &Metrics,
     ) -> anyhow::Result<Endpoints> {
         let metrics = metrics.clone();
         let figures = move || ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode());
-        let checks = checks(handle.clone(), Arc::clone(ending));
         let (probes, scrapes) = (self.health_probe_bind_address, self.metrics_bind_address);
         Endpoints::start(probes, checks, scrapes, figures).await
     }
 }
 
 /// Live unless work goes on that should have stopped, and ready while it is well, until it is asked to end: neither depends
-/// on leadership, nor on the API server.
-fn checks(handle: CandidateHandle, ending: Arc<AtomicBool>) -> HealthChecks {
-    let probed = handle.clone();
-    let health = move || probed.check_ready().map_err(|unwell| unwell.to_string());
-    let work = move || handle.check_live().map_err(|overdue| overdue.to_string());
+/// on leadership, nor on the API server. `ending` becomes true then.
+pub(super) fn checks(
+    live: impl Fn() -> Result<(), Unhealthy> + Send + Sync + 'static,
+    ready: impl Fn() -> Result<(), Unhealthy> + Send + Sync + 'static,
+    ending: Arc<AtomicBool>,
+) -> HealthChecks {
+    let health = move || ready().map_err(|unwell| unwell.to_string());
+    let work = move || live().map_err(|overdue| overdue.to_string());
     let shutdown = move || match ending.load(Ordering::Relaxed) {
         true => Err("the candidate is shutting down".to_owned()),
         false => Ok(()),

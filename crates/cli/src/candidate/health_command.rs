@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use elector_api::parse_duration;
-use elector_candidate::{Candidate, CandidateHandle, Config};
+use elector_candidate::{Candidate, CandidateHandle, Config, GroupCandidate};
 use rustix::process::{Pid, Signal, getpid, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -59,6 +59,9 @@ struct RunningProbe {
     group: Option<Pid>,
 }
 
+/// Variables of the environment.
+type Variables = Vec<(&'static str, String)>;
+
 /// The bytes of its output that are kept. The report on it is shorter.
 const KEPT_OUTPUT: usize = 4096;
 
@@ -82,13 +85,27 @@ impl HealthArgs {
             return candidate;
         };
         let handle = candidate.handle();
-        candidate.with_health(move || run(command.clone(), handle.clone()))
+        candidate.with_health(move || run(command.clone(), variables(&handle)))
+    }
+
+    /// The member of the group of that name with that command as its probe, where there is one.
+    pub(super) fn probe_group(
+        &self,
+        candidate: GroupCandidate,
+        group: Option<&str>,
+    ) -> GroupCandidate {
+        let Some(command) = self.health_command.clone() else {
+            return candidate;
+        };
+        let group = group.map(|group| ("ELECTOR_GROUP", group.to_owned()));
+        let variables: Vec<_> = group.into_iter().collect();
+        candidate.with_health(move || run(command.clone(), variables.clone()))
     }
 }
 
 /// Runs the command to its end. Its time is limited by dropping this.
-async fn run(command: HealthCommand, handle: CandidateHandle) -> anyhow::Result<()> {
-    let (status, output) = async { RunningProbe::start(&command, &handle)?.end().await }
+async fn run(command: HealthCommand, variables: Variables) -> anyhow::Result<()> {
+    let (status, output) = async { RunningProbe::start(&command, variables)?.end().await }
         .await
         .context("run the health command")?;
     match output.trim() {
@@ -98,28 +115,35 @@ async fn run(command: HealthCommand, handle: CandidateHandle) -> anyhow::Result<
     }
 }
 
+/// What tells the command of which candidate it is asked about.
+fn variables(handle: &CandidateHandle) -> Variables {
+    let status = handle.status();
+    let mut variables = vec![
+        ("ELECTOR_LEASE", handle.lease().to_string()),
+        ("ELECTOR_HOLDER", handle.identity().to_string()),
+    ];
+    if let (true, Some(term), Some(token)) = (status.is_leader(), status.term(), status.token()) {
+        variables.push(("ELECTOR_TERM", term.to_string()));
+        variables.push(("ELECTOR_TOKEN", token.to_string()));
+    }
+    variables
+}
+
 // === impl HealthCommand ===
 
 impl HealthCommand {
     /// The command, which dies with this process, in a group of its own.
-    fn tied(&self, handle: &CandidateHandle) -> Command {
+    fn tied(&self, variables: Variables) -> Command {
         let parent = getpid().as_raw_nonzero().to_string();
         let mut command = Command::new(own_program());
         command
             .args([exec_child::NAME, &parent, "--"])
             .args(&self.0)
-            .env("ELECTOR_LEASE", handle.lease().to_string())
-            .env("ELECTOR_HOLDER", handle.identity().as_str())
             .env_remove("ELECTOR_TERM")
             .env_remove("ELECTOR_TOKEN")
+            .envs(variables)
             .stdin(Stdio::null())
             .process_group(0);
-        let status = handle.status();
-        let term = (status.term(), status.token());
-        if let (true, (Some(term), Some(token))) = (status.is_leader(), term) {
-            command.env("ELECTOR_TERM", term.to_string());
-            command.env("ELECTOR_TOKEN", token.to_string());
-        }
         command
     }
 }
@@ -143,10 +167,10 @@ impl FromStr for HealthCommand {
 // === impl RunningProbe ===
 
 impl RunningProbe {
-    fn start(command: &HealthCommand, handle: &CandidateHandle) -> io::Result<Self> {
+    fn start(command: &HealthCommand, variables: Variables) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let child = command
-            .tied(handle)
+            .tied(variables)
             .stdout(writer.try_clone()?)
             .stderr(writer)
             .spawn()?;

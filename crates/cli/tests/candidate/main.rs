@@ -5,6 +5,7 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
+mod groups;
 mod leading;
 mod probes;
 #[cfg(target_os = "linux")]

@@ -135,6 +135,32 @@ pub(super) const ROWS: &[TableRow] = &[
     row("owner of an unheld Lease", unheld, |o, _| {
         ObjectWrite::put(o, owner)
     }),
+    row("renewal with an owner", led, |o, _| renewal(o, owner)),
+    row("renewal without an owner that was there", owned, |o, _| {
+        renewal(o, |object| {
+            object["metadata"]["ownerReferences"] = json!([]);
+        })
+    }),
+    row("acquisition for itself, with an owner", unheld, |o, me| {
+        let mut write = term(o, me, 15, Some(TRUE_TOKEN));
+        owner(&mut write.object);
+        write
+    }),
+    row("grant with an owner", unheld, |o, _| {
+        let mut write = term(o, THIRD, 5, None);
+        owner(&mut write.object);
+        write
+    }),
+    row(
+        "hand-over to the preferred, with an owner",
+        preferring,
+        |o, _| {
+            let mut write = term(o, PREFERRED, 5, None);
+            owner(&mut write.object);
+            write
+        },
+    ),
+    row("release with an owner", led, |o, _| release(o, owner)),
     row("finalizer of a held Lease", led, |o, _| {
         ObjectWrite::put(o, finalizer)
     }),
@@ -276,6 +302,12 @@ pub(super) fn led() -> Option<Value> {
         "acquireTime": ACQUIRED, "renewTime": RENEWED,
     }));
     token(&mut lease, "5");
+    Some(lease)
+}
+
+fn owned() -> Option<Value> {
+    let mut lease = led()?;
+    owner(&mut lease);
     Some(lease)
 }
 
