@@ -86,8 +86,9 @@ const SCENARIOS: &str = "tests real";
 
 /// Other programs that need one, at least in a part of them, in this order: the processes of all faults start at once, as
 /// those of the scenarios do, so their turn comes when these have started.
-const REAL: [&str; 4] = [
+const REAL: [&str; 5] = [
     "tests fidelity",
+    "tests sharding",
     CLUSTER.0,
     "crates/cli dev",
     "tests/faults faults",

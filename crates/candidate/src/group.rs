@@ -336,7 +336,7 @@ impl GroupCandidate {
         })
     }
 
-    /// What keeps this process from leading beside members of another number of ranges.
+    /// The watch that keeps this process from leading beside members of another number of ranges.
     fn other_layouts(&self) -> Option<OtherLayouts> {
         let (group, settings) = (&self.member.group, &self.member.configs[0].given);
         let ranges = self.division.ranges()?;

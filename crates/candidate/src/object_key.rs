@@ -1,4 +1,4 @@
-//! What a group needs to know of an object to say whose it is.
+//! The part of an object that says which process of a group it belongs to.
 
 use elector_protocol::shard::{ShardField, shard_hash};
 

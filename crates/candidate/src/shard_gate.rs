@@ -67,7 +67,7 @@ struct ShardGates {
     gates: Box<[LeaderGate]>,
 }
 
-/// What there is to reconcile anew.
+/// The news after which objects are to be reconciled anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GateNews {
     /// The gate of this part has been opened.

@@ -181,7 +181,7 @@ impl ShardedReads {
         Ok((response, ReadSpan::Whole))
     }
 
-    /// What a list or a watch is to bring that goes on from nothing.
+    /// The span of a list or a watch that goes on from nothing.
     fn first_span(&self) -> ReadSpan {
         if self.reads_all.load(Ordering::Relaxed) {
             return ReadSpan::Whole;

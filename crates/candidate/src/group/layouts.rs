@@ -14,7 +14,7 @@ pub(super) struct OtherLayouts {
     watch: LayoutWatch,
     /// For records that name no duration.
     longest: Duration,
-    /// Why this process may not lead, while it may not.
+    /// The reason for which this process may not lead, while it may not.
     obstacle: watch::Sender<Option<String>>,
 }
 
@@ -30,7 +30,7 @@ impl OtherLayouts {
         }
     }
 
-    /// Why this process may not lead, while it may not.
+    /// The reason for which this process may not lead, while it may not.
     pub(super) fn obstacle(&self) -> watch::Receiver<Option<String>> {
         self.obstacle.subscribe()
     }

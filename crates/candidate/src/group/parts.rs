@@ -179,7 +179,7 @@ mod tests {
             ),
             (
                 Parts::named(["3-of-16-namespaces"]),
-                "parts have the name \"3-of-16-namespaces\": names of the form",
+                "parts is refused: the name \"3-of-16-namespaces\": names of the form",
             ),
             (
                 Parts::named(["a", "b", "a"]),

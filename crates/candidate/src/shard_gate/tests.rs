@@ -1,5 +1,10 @@
 //! A gate over terms that the tests make.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
 use std::sync::Mutex;
 use std::time::Duration;
 

@@ -47,7 +47,7 @@ impl Positions {
         self.note(position, span, false);
     }
 
-    /// What is held up to this place.
+    /// The span that is held up to this place.
     pub(super) fn find(&self, position: &ReadPosition) -> Option<ReadSpan> {
         let known = self.lock();
         known
@@ -57,8 +57,8 @@ impl Positions {
             .clone()
     }
 
-    /// What is held up to this place, and whether a list has led here, where a watch may go on: what is held is of the
-    /// ranges that are led.
+    /// The span that is held up to this place, and whether a list has led here. `None` where a watch may not go on, since
+    /// that span is not of the ranges that are led.
     pub(super) fn resume(
         &self,
         position: &ReadPosition,
@@ -110,5 +110,68 @@ impl Positions {
     fn lock(&self) -> MutexGuard<'_, VecDeque<KnownPosition>> {
         // A poisoned lock holds a valid state: every section changes one entry.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::shard::{ShardField, ShardRange};
+
+    use super::*;
+
+    fn ranges(last: u64) -> ShardSelector {
+        let range = ShardRange::new(0, last);
+        ShardSelector::new(ShardField::Uid, range).unwrap()
+    }
+
+    fn version(text: &str) -> ReadPosition {
+        ReadPosition::Version(text.to_owned())
+    }
+
+    #[test]
+    fn a_watch_goes_on_where_the_ranges_are_those_that_are_led() {
+        let (positions, led) = (Positions::default(), ranges(9));
+        let span = ReadSpan::Ranges(led.clone());
+        positions.note_list(version("1"), span.clone());
+        // A watch that could not be opened is tried again from there.
+        for _ in 0..2 {
+            let resumed = positions.resume(&version("1"), &led);
+            assert_eq!(resumed, Some((span.clone(), true)));
+        }
+        positions.note_resumed(&version("1"));
+        assert_eq!(positions.resume(&version("1"), &led), None);
+        positions.note_watch(version("2"), span.clone());
+        assert_eq!(positions.resume(&version("2"), &led), Some((span, false)));
+        assert_eq!(positions.resume(&version("2"), &ranges(8)), None);
+        positions.note_list(version("3"), ReadSpan::Whole);
+        let resumed = positions.resume(&version("3"), &ranges(8));
+        assert_eq!(resumed, Some((ReadSpan::Whole, true)));
+    }
+
+    /// Two clients of the same selectors at the same version cannot be told apart.
+    #[test]
+    fn neither_goes_on_where_two_hold_different_ranges_and_both_do_where_they_hold_the_same() {
+        let (positions, led) = (Positions::default(), ranges(9));
+        positions.note_list(version("1"), ReadSpan::Ranges(ranges(8)));
+        positions.note_list(version("1"), ReadSpan::Ranges(led.clone()));
+        assert_eq!(positions.resume(&version("1"), &led), None);
+        for _ in 0..2 {
+            positions.note_list(version("1"), ReadSpan::Ranges(led.clone()));
+        }
+        for _ in 0..2 {
+            assert!(positions.resume(&version("1"), &led).is_some());
+            positions.note_resumed(&version("1"));
+        }
+        assert_eq!(positions.resume(&version("1"), &led), None);
+    }
+
+    #[test]
+    fn the_oldest_places_are_forgotten() {
+        let positions = Positions::default();
+        for number in 0..=KEPT {
+            positions.note_list(version(&number.to_string()), ReadSpan::Whole);
+        }
+        assert_eq!(positions.find(&version("0")), None);
+        assert_eq!(positions.find(&version("1")), Some(ReadSpan::Whole));
     }
 }

@@ -1,5 +1,10 @@
 //! Watchers of kube-runtime over ranges that change, on the API server in memory.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -157,7 +162,7 @@ async fn a_cache_holds_the_objects_of_the_ranges_that_are_led() {
         let first = world.objects(&[1]).await;
         assert!(!first.is_empty() && first.len() < OBJECTS / 2);
         assert_eq!(names(&store), first);
-        // What happens in the range comes by the watch, and nothing else does.
+        // Changes in the range come by the watch, and no others do.
         for number in 0..20 {
             world.create(&format!("new-{number}")).await;
         }

@@ -258,3 +258,46 @@ fn json(status: StatusCode, body: Bytes) -> Response<FrameBody> {
     headers.insert(header::CONTENT_TYPE, kind);
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_event_says_how_far_a_client_is_however_it_came_in_pieces() {
+        let event = |version: &str| {
+            format!(
+                r#"{{"type":"ADDED","object":{{"metadata":{{"resourceVersion":"{version}"}}}}}}"#
+            )
+        };
+        let text = format!("{}\n{}\n{}\n", event("1"), event("22"), event("333"));
+        for size in 1..text.len() {
+            let mut lines = WatchLines::default();
+            for piece in text.as_bytes().chunks(size) {
+                lines.note(&Bytes::copy_from_slice(piece));
+            }
+            assert!(lines.begun.is_empty(), "pieces of {size} bytes");
+            assert_eq!(lines.last_version().as_deref(), Some("333"));
+        }
+        let mut lines = WatchLines::default();
+        assert_eq!(lines.last_version(), None);
+        lines.note(&Bytes::from(format!("{}\n{}", event("1"), event("22"))));
+        assert!(!lines.begun.is_empty());
+        assert_eq!(lines.last_version().as_deref(), Some("1"));
+        lines.note(&Bytes::from_static(EXPIRED_EVENT));
+        assert_eq!(lines.last_version(), None);
+    }
+
+    #[test]
+    fn the_event_that_ends_a_watch_is_one_line_of_json() {
+        let (line, end) = EXPIRED_EVENT.split_at(EXPIRED_EVENT.len() - 1);
+        assert_eq!(end, b"\n");
+        let event: serde_json::Value = serde_json::from_slice(line).unwrap();
+        assert_eq!(
+            (&event["type"], &event["object"]["code"]),
+            (&"ERROR".into(), &410.into())
+        );
+        let status: serde_json::Value = serde_json::from_slice(EXPIRED).unwrap();
+        assert_eq!(event["object"], status);
+    }
+}

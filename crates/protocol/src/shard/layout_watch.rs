@@ -23,7 +23,7 @@ pub struct LayoutWatch {
     is_listed: bool,
 }
 
-/// Whether a member may lead ranges of its layout.
+/// The answer to the question whether a member may lead ranges of its layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LayoutVerdict {
     /// No complete list of the namespace's Leases has been seen, so a lease of another layout may live.
@@ -93,7 +93,7 @@ impl LayoutWatch {
         self.is_listed = true;
     }
 
-    /// Whether the member may lead. `longest` is the duration of a record that names none.
+    /// The verdict now. `longest` is the duration of a record that names none.
     pub fn verdict(&self, now: Instant, longest: Duration) -> LayoutVerdict {
         let living = self.others.iter().find_map(|(lease, watch)| {
             let until = watch.lease()?.expires_at(longest);

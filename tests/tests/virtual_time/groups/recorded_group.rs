@@ -194,11 +194,6 @@ impl RecordedGroup {
 // === impl RunningMember ===
 
 impl RunningMember {
-    /// The number of parts that it leads.
-    pub(super) fn led_parts(&self) -> usize {
-        PARTS.into_iter().filter_map(|part| self.led(part)).count()
-    }
-
     /// The token under which it leads that part, if it does.
     fn led(&self, part: &str) -> Option<u64> {
         let parts = self.handle.parts().iter();
