@@ -10,7 +10,7 @@ use elector_testing::{CANDIDATES, Fault, LEASES, Rule, eventually, pass, seconds
 use self::recorded_group::{GROUP, PARTS, RecordedGroup};
 use crate::NAMESPACE;
 
-/// What befalls a process.
+/// A blow to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blow {
     Killed,

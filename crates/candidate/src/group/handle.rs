@@ -26,7 +26,7 @@ use crate::health::Unhealthy;
 #[derive(Clone)]
 pub struct GroupHandle(Arc<GroupView>);
 
-/// What the clones of a handle share.
+/// The content of a handle, which its clones share.
 pub(crate) struct GroupView {
     /// The way in which the work is divided.
     pub(crate) division: Parts,
