@@ -102,7 +102,8 @@ async fn eight_parts(testbed: Arc<Testbed>) -> Result<()> {
     cost(&testbed, &members, || audit.requests_in(&namespace)).await
 }
 
-/// In quiet times a process has three connections, and the requests are the renewals of its parts.
+/// In quiet times a process has three connections, or four where two renewals met within the last 90 s, and the requests
+/// are the renewals of its parts.
 async fn cost(
     testbed: &Testbed,
     members: &[GroupProcess],
@@ -112,7 +113,7 @@ async fn cost(
     let few = async || {
         let open: Vec<usize> = members.iter().map(|member| member.way.open()).collect();
         let most = open.iter().max().copied().unwrap_or_default();
-        ensure!(most == 3, "there are {open:?} connections");
+        ensure!((3..=4).contains(&most), "there are {open:?} connections");
         Ok(open)
     };
     let open = eventually(IDLED, few).await?;
