@@ -114,9 +114,8 @@ pub(super) async fn run_group(
 /// The lines of each part, which is what a reader takes for a candidate.
 fn event_lines(handle: &GroupHandle, wanted: bool) -> BTreeMap<LeaseKey, EventLines<Stdout>> {
     let lines = handle.parts().iter().map(|part| {
-        let (name, lease) = (part.identity().clone(), part.lease().clone());
         let out = wanted.then(std::io::stdout);
-        (lease.clone(), EventLines::new(out, name, lease))
+        (part.lease().clone(), EventLines::new(out, part.clone()))
     });
     lines.collect()
 }
