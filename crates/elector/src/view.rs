@@ -42,6 +42,7 @@ mod limits;
 mod observed;
 mod overflow;
 mod partial_lists;
+mod parts;
 
 pub(crate) use groups::GroupNews;
 #[cfg(test)]

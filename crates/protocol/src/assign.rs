@@ -11,7 +11,7 @@
 //!   decided by part and then by member. It goes on until no such move is left, which it comes to, since each makes the
 //!   sum of the squares of the loads smaller.
 //!
-//! What follows: members that may lead the same parts differ by at most one part once all of these may move; a member
+//! It follows that members that may lead the same parts differ by at most one part once all of these may move; a member
 //! that joins takes parts and moves no other; of a member that leaves, its own parts alone go elsewhere; and what was
 //! assigned once stays assigned.
 
@@ -24,11 +24,11 @@ pub struct AssignablePart {
     pub eligible: Vec<usize>,
     /// The member that leads it; of a vacant part, the one that it was last assigned to.
     pub holder: Option<usize>,
-    /// Whether it may go to another member.
+    /// Its freedom to go to another member.
     pub mobility: PartMobility,
 }
 
-/// Whether a part may go to another member.
+/// The freedom of a part to go to another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PartMobility {
     /// It has no holder, or one whose lease runs out: it goes to any member at once.

@@ -20,6 +20,7 @@ mod explain;
 mod explain_group;
 mod free_lease;
 mod grant;
+mod group_memory;
 mod group_part;
 mod hold_back;
 mod ignored_override;

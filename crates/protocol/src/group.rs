@@ -28,7 +28,7 @@ use crate::time::Instant;
 pub struct LeaseGroup {
     parts: BTreeMap<Arc<str>, GroupPart>,
     members: BTreeMap<Identity, GroupMember>,
-    /// What the processes of a Pod let expire.
+    /// The leases that the processes of a Pod let expire.
     lapses: BTreeMap<Arc<str>, Lapses>,
     /// The member that is to lead each part, as reported last.
     wanted: BTreeMap<Arc<str>, Identity>,
@@ -49,7 +49,7 @@ pub struct GroupPart {
     pub candidates: Vec<PartCandidate>,
     /// The member that holds the lease; `None` also where the holder is no member.
     pub holder: Option<Identity>,
-    /// Whether it may go to another member.
+    /// Its freedom to go to another member.
     pub mobility: PartMobility,
     /// A member that gets a vacant part only where there is no other: its lease runs out, or it has let go of it.
     pub avoid: Option<Identity>,
@@ -132,13 +132,13 @@ struct Placement<'a> {
     placed: Vec<Option<usize>>,
 }
 
-/// What was let expire is forgotten after this time without.
+/// Leases that were let expire are forgotten after this time without.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
 // === impl LeaseGroup ===
 
 impl LeaseGroup {
-    /// How long a new member waits for parts that others lead. 30 s.
+    /// The wait of a new member for parts that others lead. 30 s.
     pub const SETTLING: Duration = Duration::from_secs(30);
     /// The longest such wait. 15 min.
     pub const SETTLING_MAX: Duration = Duration::from_secs(15 * 60);
@@ -155,7 +155,7 @@ impl LeaseGroup {
         }
         let before = self.parts.get(name);
         let balanced = before.and_then(|before| before.balanced);
-        // What happened before this elector knew the part is not of its making.
+        // A move from before this elector knew the part is not counted.
         if before.is_some() && part.balanced.is_some() && part.balanced != balanced {
             self.moved += 1;
         }

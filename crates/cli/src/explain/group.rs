@@ -9,7 +9,7 @@ use elector_protocol::elector::Objects;
 use serde::Serialize;
 
 /// The groups among some leases, by namespace and name.
-pub(crate) type Groups = BTreeMap<(Arc<str>, Arc<str>), LeaseGroup>;
+pub(crate) type GroupsByName = BTreeMap<(Arc<str>, Arc<str>), LeaseGroup>;
 
 /// The group of a lease, and its place in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,7 +45,7 @@ impl GroupRow {
 /// A table of the groups that `shows` says yes to, by namespace and name: what is led, what is to move, and the parts of
 /// each member.
 pub(crate) fn group_lines(
-    groups: &Groups,
+    groups: &GroupsByName,
     namespaces: bool,
     shows: impl Fn(&str, &str) -> bool,
 ) -> Vec<Vec<String>> {

@@ -14,7 +14,7 @@ use elector_protocol::{CandidateRecord, LeaseKey, LeaseSnapshot, Rejection, Time
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::group::Groups;
+use super::group::GroupsByName;
 use crate::input;
 
 /// Everything that is to be explained.
@@ -31,7 +31,7 @@ pub(crate) struct InputObjects {
     /// Candidates that name what no Lease can be called, so that they belong to no election.
     misnamed: Vec<(LeaseKey, CandidateRecord)>,
     /// The groups of leases, once they are assigned.
-    pub(crate) groups: Groups,
+    pub(crate) groups: GroupsByName,
     /// Objects that could not be used, one line each.
     pub(crate) faults: Vec<String>,
 }

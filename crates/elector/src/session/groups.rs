@@ -1,4 +1,4 @@
-//! What has changed, on its way to the queue: leases of a group are assigned anew before any of them is decided.
+//! The way of a change to the queue: leases of a group are assigned anew before any of them is decided.
 
 use elector_protocol::{Instant, LeaseKey};
 

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::assign::PartMobility;
 use crate::elector::contenders::Contenders;
+use crate::elector::group_memory::Lapse;
 use crate::elector::observation::Liveness;
 use crate::elector::seen_preference::CandidateNews;
 use crate::elector::state::{Election, PreferenceField, Settings};
@@ -11,29 +12,12 @@ use crate::group::{GroupPart, PartCandidate};
 use crate::lease::{LeaseSnapshot, Occupancy};
 use crate::lease_watch::{LeasePresence, ObservedLease};
 use crate::names::Identity;
-use crate::renumber::{Renumber, Renumbering};
 use crate::spec::Membership;
 use crate::time::{Instant, Timestamp};
 
-/// An election's memory of its group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct GroupMemory {
-    /// The candidate that the part is assigned to.
-    pub(super) assigned: Option<Identity>,
-    /// The newest term of a member that ran out.
-    lapse: Option<Box<Lapse>>,
-}
-
-/// A member's term that ran out.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Lapse {
-    member: Identity,
-    at: Instant,
-}
-
 /// A moment at which an election is looked at.
 #[derive(Clone, Copy)]
-struct Moment<'a> {
+struct LookedAt<'a> {
     group: &'a str,
     now: Instant,
     wall: Timestamp,
@@ -43,7 +27,7 @@ struct Moment<'a> {
 /// The part that an election is, in the making.
 struct PartLook<'a> {
     election: &'a Election,
-    at: Moment<'a>,
+    at: LookedAt<'a>,
     due: Option<Instant>,
 }
 
@@ -58,7 +42,7 @@ impl Election {
         wall: Timestamp,
         settings: &Settings,
     ) -> GroupPart {
-        let at = Moment {
+        let at = LookedAt {
             group,
             now,
             wall,
@@ -123,7 +107,7 @@ impl Election {
 
 impl<'a> PartLook<'a> {
     fn part(mut self) -> GroupPart {
-        let Moment {
+        let LookedAt {
             now,
             wall,
             settings,
@@ -158,7 +142,7 @@ impl<'a> PartLook<'a> {
 
     /// The candidates of members, by member, each with its rank among those that can be elected.
     fn candidates(&mut self, contenders: &Contenders<'_>) -> Vec<PartCandidate> {
-        let Moment { now, settings, .. } = self.at;
+        let LookedAt { now, settings, .. } = self.at;
         let timing = &settings.timing;
         let mut candidates: Vec<PartCandidate> = Vec::with_capacity(contenders.ranked.len());
         let (mut rank, mut before) = (0, None);
@@ -199,7 +183,7 @@ impl<'a> PartLook<'a> {
         candidates
     }
 
-    /// Whether the part may go to another member now.
+    /// The freedom of the part to go to another member now.
     fn mobility(&mut self, contenders: Option<&Contenders<'_>>) -> PartMobility {
         let watched = match self.election.watch.presence() {
             LeasePresence::Unknown => return PartMobility::Fixed,
@@ -234,7 +218,7 @@ impl<'a> PartLook<'a> {
 
     /// True if a freeze, failed hand-overs, a disagreement of electors or an earlier move keeps the part where it is.
     fn is_held_back(&mut self, watched: &ObservedLease, holder: &Identity) -> bool {
-        let Moment {
+        let LookedAt {
             now,
             wall,
             settings,
@@ -267,18 +251,6 @@ impl<'a> PartLook<'a> {
     fn note_due(&mut self, at: Instant) {
         if self.at.now < at {
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
-        }
-    }
-}
-
-impl Renumber for GroupMemory {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        if !self
-            .lapse
-            .as_mut()
-            .is_some_and(|lapse| by.preemption(&mut lapse.at))
-        {
-            self.lapse = None;
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::elector::group_part::GroupMemory;
+use crate::elector::group_memory::GroupMemory;
 use crate::elector::hold_back::HoldBack;
 use crate::elector::observation::ObservedCandidate;
 use crate::elector::observed_candidates::ObservedCandidates;

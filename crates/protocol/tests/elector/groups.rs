@@ -365,7 +365,7 @@ fn sticky_parts_are_spread_while_they_are_vacant() {
     assert_eq!(group.holder(0), "c");
 }
 
-/// What does not move for a while says when it is to be looked at again.
+/// A part that does not move for a while says when it is to be looked at again.
 #[test]
 fn a_group_wakes_when_a_member_settles_and_when_a_part_may_move_again() {
     let mut group = GroupFixture::settled(4, &["a", "b"]);

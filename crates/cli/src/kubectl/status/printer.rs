@@ -7,7 +7,7 @@ use elector_runtime::printable_json;
 use super::query::StatusQuery;
 use super::row::StatusRow;
 use super::table::StatusTable;
-use crate::explain::group::{Groups, group_lines};
+use crate::explain::group::{GroupsByName, group_lines};
 use crate::explain::{in_place, present};
 use crate::output;
 use crate::yaml::to_yaml;
@@ -73,7 +73,7 @@ impl Printer {
     pub(super) fn print_groups(
         &self,
         rows: &[StatusRow],
-        groups: &Groups,
+        groups: &GroupsByName,
         query: &StatusQuery,
     ) -> anyhow::Result<()> {
         if !matches!(self.format, None | Some(StatusFormat::Wide)) {
