@@ -99,5 +99,6 @@ async fn a_replica_without_its_volume_is_not_ready_and_another_leads() {
     assert_eq!(status, u16::from(StatusCode::SERVICE_UNAVAILABLE));
     assert!(reason.contains("No such file"), "{reason}");
     assert_eq!(first.ask("GET", "/livez").await.0, 200);
-    assert_eq!(first.buy().await.0, 307);
+    // It is no candidate meanwhile, and follows no Lease.
+    assert_eq!(first.buy().await.0, 503);
 }
