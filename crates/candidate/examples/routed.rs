@@ -38,9 +38,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let candidate = Candidate::connect(Config::new("orders", env!("CARGO_PKG_VERSION"))).await?;
     let (handle, (tell, leader)) = (candidate.handle(), watch::channel(None));
     let (live, mut changes) = (handle.clone(), handle.changes());
+    let own = handle.identity().clone();
     let follow = async move {
         while let Some(status) = changes.next().await {
-            let holder = status.holder().filter(|_| !status.is_stale());
+            // A process that ends its term is still in the record, and must not send a client to itself.
+            let holder = status
+                .holder()
+                .filter(|holder| !status.is_stale() && **holder != own);
             let pod = holder.and_then(Identity::pod);
             tell.send_replace(pod.map(|pod| format!("http://{pod}.orders:8080")));
         }
