@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::lease::Lease;
 
-/// What a holder wants on its Lease beside the record. It travels with the writes that the holder makes anyway, and what
+/// The labels and the owner that a holder wants on its Lease. They travel with the writes that it makes anyway, and what
 /// others have put there stays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeaseMetadata {

@@ -192,7 +192,7 @@ impl ResolvedConfig {
         }
     }
 
-    /// What the Lease is to carry beside its record.
+    /// The labels and the owner that the Lease is to carry.
     pub(crate) fn lease_metadata(&self) -> LeaseMetadata {
         LeaseMetadata {
             labels: self.given.lease_labels.clone(),
