@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use elector_cluster::paths;
+use elector_verify::Implementation;
+use serde_json::json;
 
 use crate::rig::account::TestAccount;
 use crate::rig::process::TestProcess;
@@ -103,7 +105,37 @@ impl Testbed {
     /// Gives the candidates of this namespace the Role of `manifests/candidate`, for these Leases.
     pub async fn admit(&self, leases: &[impl AsRef<str> + Sync]) -> Result<()> {
         let leases: Vec<&str> = leases.iter().map(AsRef::as_ref).collect();
-        self.grant("role.yaml", &leases).await
+        self.grant("role.yaml", &leases).await?;
+        self.admit_client_go_of_1_31().await
+    }
+
+    /// The client-go of Kubernetes 1.31 lists LeaseCandidates of all namespaces, for which the Role is not enough.
+    async fn admit_client_go_of_1_31(&self) -> Result<()> {
+        let release = self.site().release();
+        if self.implementation() != Implementation::ClientGo
+            || release.is_none_or(|release| release.minor() != 31)
+        {
+            return Ok(());
+        }
+        let namespace = self.namespace();
+        let metadata = json!({"name": format!("{namespace}-reads-all-candidates")});
+        let group = "rbac.authorization.k8s.io";
+        let role = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": metadata,
+            "rules": [{
+                "apiGroups": ["coordination.k8s.io"], "resources": ["leasecandidates"],
+                "verbs": ["get", "list", "watch"],
+            }],
+        });
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": metadata["name"]},
+            "subjects": [{"kind": "ServiceAccount", "name": CANDIDATE, "namespace": namespace}],
+        });
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [role, binding]});
+        let path = self.folder().join("reads-all-candidates.json");
+        fs::write(&path, list.to_string())?;
+        self.site().apply("-f", &path).await
     }
 
     /// The same for the members of a group with these Leases, which watch all Leases of the namespace.
