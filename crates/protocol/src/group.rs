@@ -150,7 +150,9 @@ impl LeaseGroup {
 
     /// A part was looked at.
     pub fn handle_part(&mut self, now: Instant, name: &Arc<str>, part: GroupPart) {
-        if let Some((member, at)) = &part.lapse {
+        if let Some((member, at)) = &part.lapse
+            && now.since(*at) < FORGOTTEN_AFTER
+        {
             self.note_lapse(member, *at);
         }
         let before = self.parts.get(name);
