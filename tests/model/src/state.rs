@@ -20,7 +20,7 @@ pub(super) struct SystemState {
 
 /// All parts of states that were ever met.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct StateParts {
     stores: Interner<LeaseStore>,
     candidates: Interner<ModelProcess>,
     electors: Interner<ElectorProcess>,
@@ -29,9 +29,9 @@ pub(super) struct Parts {
 /// The numbers of a state's parts: mix, store, three candidates, two electors.
 pub(super) type StateKey = [u32; 7];
 
-// === impl Parts ===
+// === impl StateParts ===
 
-impl Parts {
+impl StateParts {
     /// The key of a state; `alike`: which of two electors is which makes no difference.
     pub(super) fn key(&mut self, state: &SystemState, alike: bool) -> StateKey {
         let mut key = [0; 7];

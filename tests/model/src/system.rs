@@ -19,7 +19,7 @@ use super::numbers::{BUCKET, NOW, timestamp};
 use super::process::ModelProcess;
 use super::run::{Run, Start};
 use super::search::{Successor, TransitionSystem};
-use super::state::{Parts, StateKey, SystemState};
+use super::state::{StateKey, StateParts, SystemState};
 use super::store::{LeaseStore, NAMES, Property, identity};
 use super::transition::ModelTransition;
 
@@ -30,7 +30,7 @@ pub(super) struct ModelSystem {
     /// By the name.
     pub(super) configs: [Arc<HolderConfig>; NAMES.len()],
     settings: Settings,
-    parts: Parts,
+    parts: StateParts,
     /// The effects of the electors that have been met, by address: an interned part is kept for ever.
     effects: RefCell<QuickMap<usize, Rc<Vec<Effect>>>>,
     /// The processes whose step would do something, in the same way.
@@ -50,7 +50,7 @@ impl ModelSystem {
                 timing,
                 ..Settings::default()
             },
-            parts: Parts::default(),
+            parts: StateParts::default(),
             effects: RefCell::default(),
             due: RefCell::default(),
             run,

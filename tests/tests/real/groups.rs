@@ -36,7 +36,7 @@ const IDLED: Duration = Duration::from_secs(120);
 const COUNTED: Duration = Duration::from_secs(20);
 
 /// A process of the group, and its way to the API server.
-struct GroupMember {
+struct GroupProcess {
     candidate: StartedCandidate,
     way: LoadBalancer,
 }
@@ -50,13 +50,13 @@ async fn eight_parts(testbed: Arc<Testbed>) -> Result<()> {
     let audit = testbed.site().audit().await?;
     let mut members = Vec::new();
     for name in ["a", "b", "c"] {
-        members.push(GroupMember::start(&testbed, name).await?);
+        members.push(GroupProcess::start(&testbed, name).await?);
     }
     // The first start waits for the longest lease.
     led_by_others(&testbed, "nobody", LED_AGAIN + Duration::from_secs(20)).await?;
     for (blow, next) in [("kill", "d"), ("end", "e"), ("stop", ""), ("cut off", "")] {
         let before = holders(&testbed).await?;
-        let led = |member: &GroupMember| member.led(&before).count();
+        let led = |member: &GroupProcess| member.led(&before).count();
         let victim = (0..members.len()).max_by_key(|index| led(&members[*index]));
         let victim = victim.context("a group without processes")?;
         let (name, lost) = (
@@ -95,29 +95,29 @@ async fn eight_parts(testbed: Arc<Testbed>) -> Result<()> {
         match blow {
             "stop" => member.candidate.process.signal(Signal::CONT)?,
             "cut off" => member.way.route(vec![server(&testbed)?]),
-            _ => members[victim] = GroupMember::start(&testbed, next).await?,
+            _ => members[victim] = GroupProcess::start(&testbed, next).await?,
         }
     }
     let namespace = testbed.namespace().to_owned();
     cost(&testbed, &members, || audit.requests_in(&namespace)).await
 }
 
-/// In quiet times a process has three connections, and the requests are the renewals of its parts.
+/// In quiet times a process has three connections, or four where two renewals met within the last 90 s, and the requests
+/// are the renewals of its parts.
 async fn cost(
     testbed: &Testbed,
-    members: &[GroupMember],
+    members: &[GroupProcess],
     requests: impl Fn() -> Result<usize>,
 ) -> Result<()> {
-    let three = async || {
+    // One that leads nothing writes nothing.
+    let few = async || {
         let open: Vec<usize> = members.iter().map(|member| member.way.open()).collect();
-        ensure!(
-            open.iter().all(|open| *open == 3),
-            "there are {open:?} connections"
-        );
-        Ok(())
+        let most = open.iter().max().copied().unwrap_or_default();
+        ensure!((3..=4).contains(&most), "there are {open:?} connections");
+        Ok(open)
     };
-    eventually(IDLED, three).await?;
-    testbed.amount("connections of each process", "3");
+    let open = eventually(IDLED, few).await?;
+    testbed.amount("connections of each process", format!("{open:?}"));
     let (before, start) = (requests()?, tokio::time::Instant::now());
     sleep(COUNTED).await;
     let sent = requests()? - before;
@@ -170,9 +170,9 @@ fn server(testbed: &Testbed) -> Result<SocketAddr> {
     Ok(address.context("a site without an address")?.parse()?)
 }
 
-// === impl GroupMember ===
+// === impl GroupProcess ===
 
-impl GroupMember {
+impl GroupProcess {
     /// Starts a process with a way of its own to the API server.
     async fn start(testbed: &Testbed, name: &str) -> Result<Self> {
         let way =

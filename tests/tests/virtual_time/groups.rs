@@ -10,7 +10,7 @@ use elector_testing::{CANDIDATES, Fault, LEASES, Rule, eventually, pass, seconds
 use self::recorded_group::{GROUP, PARTS, RecordedGroup};
 use crate::NAMESPACE;
 
-/// What befalls a process.
+/// A blow to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blow {
     Killed,
@@ -170,7 +170,7 @@ async fn a_process_costs_the_renewals_of_its_parts_and_two_watches() {
     assert_eq!(labelled, lists("leasecandidates"), "{labelled}");
     assert!(labelled >= 2 && lists("leases") >= 2);
     let before = group.leaders();
-    // A stranger takes the labels of the group away, which the next renewals bring back.
+    // A stranger takes the labels of the group away, which the next renewals bring back, and a repair.
     let label = |part: &str| {
         let lease = group
             .cluster
@@ -180,9 +180,14 @@ async fn a_process_costs_the_renewals_of_its_parts_and_two_watches() {
     for part in PARTS {
         let lease = format!("{GROUP}-{part}");
         assert_eq!(label(part), GROUP);
-        group.cluster.edit(LEASES, NAMESPACE, &lease, |fields| {
-            fields["metadata"]["labels"] = serde_json::json!({});
-        });
+        for (resource, object) in [
+            (LEASES, lease.clone()),
+            (CANDIDATES, format!("{name}.{lease}")),
+        ] {
+            group.cluster.edit(resource, NAMESPACE, &object, |fields| {
+                fields["metadata"]["labels"] = serde_json::json!({});
+            });
+        }
     }
     pass(seconds(5)).await;
     group.cluster.forget_requests();

@@ -36,7 +36,7 @@ struct FeedTable<T>(BTreeMap<String, Feed<T>>);
 struct Feed<T> {
     /// The session that follows the object.
     session: Option<EventSender<T>>,
-    /// What a list would show: at this version, this object or none. `None` before the first list, and while another one
+    /// The content of a list now: at this version, this object or none. `None` before the first list, and while another one
     /// is awaited.
     shown: Option<(ResourceVersion, Option<T>)>,
 }

@@ -30,7 +30,7 @@ use crate::object_key::ObjectKey;
 #[derive(Clone)]
 pub struct GroupHandle(Arc<GroupView>);
 
-/// The state that the clones of a handle share.
+/// The content of a handle, which its clones share.
 pub(crate) struct GroupView {
     /// The way in which the work is divided.
     pub(crate) division: Parts,

@@ -115,7 +115,7 @@ async fn run(command: HealthCommand, variables: Variables) -> anyhow::Result<()>
     }
 }
 
-/// What tells the command of which candidate it is asked about.
+/// The variables that say which candidate the command is asked about.
 fn variables(handle: &CandidateHandle) -> Variables {
     let status = handle.status();
     let mut variables = vec![

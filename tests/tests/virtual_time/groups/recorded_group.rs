@@ -28,7 +28,7 @@ pub(super) struct RecordedGroup {
     pub(super) cluster: TestCluster,
     pub(super) members: BTreeMap<String, RunningMember>,
     record: Record,
-    /// How many processes have been started.
+    /// The number of processes that have been started.
     lives: u32,
     _background: Vec<BackgroundTask>,
 }
@@ -52,7 +52,7 @@ struct Record {
 }
 
 /// Work that goes on until this is dropped.
-struct WorkSpan {
+struct RecordedWork {
     record: Record,
     event: Event,
     acted: Timestamp,
@@ -202,9 +202,9 @@ impl RunningMember {
     }
 }
 
-// === impl WorkSpan ===
+// === impl RecordedWork ===
 
-impl Drop for WorkSpan {
+impl Drop for RecordedWork {
     fn drop(&mut self) {
         self.event.kind = EventKind::WorkStopped;
         let content = EntryContent::Event(self.event.clone());
@@ -231,7 +231,7 @@ async fn act(leadership: Leadership, record: Record) {
     event.token = Some(Token(ResourceVersion(leadership.token())));
     let clock = Arc::clone(&record.clock);
     record.note(clock.wall(), EntryContent::Event(event.clone()));
-    let mut span = WorkSpan {
+    let mut span = RecordedWork {
         record,
         event,
         acted: clock.wall(),
