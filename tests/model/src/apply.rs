@@ -36,7 +36,8 @@ impl SystemState {
             | ModelTransition::Blank
             | ModelTransition::Unlabel
             | ModelTransition::Wipe
-            | ModelTransition::DeleteObject(_) => {
+            | ModelTransition::DeleteObject(_)
+            | ModelTransition::CreateObject(_) => {
                 self.of_stranger(by, run);
                 Witnesses::empty()
             }
@@ -269,6 +270,10 @@ impl SystemState {
             ModelTransition::DeleteObject(index) => {
                 store.interference.object_deletions -= 1;
                 store.objects[*index] = None;
+                return self.deliver_object(*index, run);
+            }
+            ModelTransition::CreateObject(index) => {
+                store.objects[*index] = Some(run.candidate(*index));
                 return self.deliver_object(*index, run);
             }
             ModelTransition::Tick

@@ -25,6 +25,7 @@ mod catalogue;
 mod clocks;
 mod elector;
 mod elector_variation;
+mod group;
 mod intern;
 #[cfg(test)]
 mod meaning;

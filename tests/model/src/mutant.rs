@@ -79,6 +79,8 @@ pub(super) enum Mutant {
     AcquireByPost,
     /// A process watches the Leases that have its group's label, so that one which loses it looks deleted.
     WatchByLabel,
+    /// The parts of a group are assigned as if none of them had a holder.
+    SpreadAnew,
     /// A lock is released at once that was taken from a holder which may believe yet.
     ReleaseEarly,
 }

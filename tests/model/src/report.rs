@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use super::group::GroupSystem;
 use super::run::{Expectation, Run};
 use super::search::{Search, SearchVerdict};
 use super::system::ModelSystem;
@@ -40,7 +41,11 @@ impl Run {
             self.expectation,
             Expectation::SafeAndLive(_) | Expectation::Trapped(_)
         );
-        let found = Search::new(ModelSystem::new(self)).run(LIMIT, seeks_goal);
+        let found = if self.group {
+            Search::new(GroupSystem::new(self)).run(LIMIT, seeks_goal)
+        } else {
+            Search::new(ModelSystem::new(self)).run(LIMIT, seeks_goal)
+        };
         let (verdict, trace) = match found.verdict {
             SearchVerdict::Holds if seeks_goal => ("safe, live".to_owned(), Vec::new()),
             SearchVerdict::Holds => ("safe".to_owned(), Vec::new()),

@@ -75,6 +75,8 @@ pub struct Run {
     pub(super) ranked: bool,
     /// Where the lease is a lock of electors, of which two may believe (R17).
     pub(super) lock: Option<ModelLock>,
+    /// True if there are two leases of a group, for which all candidates stand, the last of them from some time on.
+    pub(super) group: bool,
     /// True if the best candidate must be within reach as a leader, rather than any.
     pub(super) best: bool,
     /// Its part in a full check.
@@ -219,6 +221,11 @@ impl Run {
             0 if self.renames && name != spare => spare,
             _ => self.name_of(index),
         }
+    }
+
+    /// The member of a group that a process is.
+    pub(super) fn member(&self, process: usize) -> Identity {
+        identity(NAMES[process])
     }
 
     /// True if the watch of a process shows the Lease.

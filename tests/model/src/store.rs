@@ -104,6 +104,8 @@ pub(super) enum Property {
     TokenGrows,
     /// S7: a candidate that is granted the lease had acked.
     ElecteeAcked,
+    /// L9: a part of a group moves for balance only where that is needed.
+    NeededMove,
 }
 
 /// The outcome of a write of the Lease.
@@ -115,6 +117,8 @@ pub(super) enum Landed {
     Conflict,
 }
 
+/// The name of the group, where there is one.
+pub(super) const GROUP: &str = "g";
 /// The candidates' names. The first one is the best one.
 pub(super) const NAMES: [&str; 3] = ["c0", "c1", "c2"];
 
@@ -122,11 +126,12 @@ pub(super) const NAMES: [&str; 3] = ["c0", "c1", "c2"];
 
 impl Property {
     /// Every one of them.
-    pub(super) const ALL: [Self; 4] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::OneBeliever,
         Self::AllowedMove,
         Self::TokenGrows,
         Self::ElecteeAcked,
+        Self::NeededMove,
     ];
 
     /// Its bit in a set.
@@ -142,6 +147,7 @@ impl fmt::Display for Property {
             Self::AllowedMove => "S3/S4/S6 forbidden move",
             Self::TokenGrows => "S5 token did not grow",
             Self::ElecteeAcked => "S7 electee had not acked",
+            Self::NeededMove => "L9 needless move",
         })
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use elector_protocol::elector::{Effect, Settings};
 use elector_protocol::holder::HolderConfig;
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, LeaseRecord, ResourceVersion, StrategyName, Timestamp, Uid,
+    CandidateRecord, CandidateSpec, LeaseRecord, Membership, ResourceVersion, StrategyName,
+    Timestamp, Uid,
 };
 
 use super::canonical::Canonical;
@@ -20,8 +21,9 @@ use super::process::ModelProcess;
 use super::run::{Run, Start};
 use super::search::{Successor, TransitionSystem};
 use super::state::{StateKey, StateParts, SystemState};
-use super::store::{LeaseStore, NAMES, Property, identity};
+use super::store::{GROUP, LeaseStore, NAMES, Property, identity};
 use super::transition::ModelTransition;
+use super::witness::Witnesses;
 
 /// A system, ready to be searched.
 pub(super) struct ModelSystem {
@@ -29,7 +31,7 @@ pub(super) struct ModelSystem {
     pub(super) canonical: Canonical,
     /// By the name.
     pub(super) configs: [Arc<HolderConfig>; NAMES.len()],
-    settings: Settings,
+    pub(super) settings: Settings,
     parts: StateParts,
     /// The effects of the electors that have been met, by address: an interned part is kept for ever.
     effects: RefCell<QuickMap<usize, Rc<Vec<Effect>>>>,
@@ -80,6 +82,28 @@ impl ModelSystem {
             .or_insert_with(|| process.is_due())
     }
 
+    /// The state after a transition, and the possibilities that it showed.
+    pub(super) fn follow(
+        &self,
+        state: &SystemState,
+        by: &ModelTransition,
+    ) -> (SystemState, Witnesses) {
+        let time = by.time();
+        let mut next = state.clone();
+        let witnesses = next.apply(by, self);
+        self.canonical.apply(&mut next, Some(state), time);
+        if time.passes() {
+            next.catch_up(&self.run);
+            self.settle(&mut next);
+        }
+        (next, witnesses)
+    }
+
+    /// Replaces every number of a state by what it means.
+    pub(super) fn settle(&self, state: &mut SystemState) {
+        self.canonical.apply(state, None, Time::Stands);
+    }
+
     /// The state at the start, with the clocks of a mix.
     fn start(&self, mix: usize) -> SystemState {
         let run = &self.run;
@@ -122,14 +146,7 @@ impl TransitionSystem for ModelSystem {
 
     fn successors(&self, state: &SystemState) -> Vec<Successor<Self>> {
         let successor = |by: ModelTransition| {
-            let time = by.time();
-            let mut next = state.clone();
-            let witnesses = next.apply(&by, self);
-            self.canonical.apply(&mut next, Some(state), time);
-            if time.passes() {
-                next.catch_up(&self.run);
-                self.canonical.apply(&mut next, None, Time::Stands);
-            }
+            let (next, witnesses) = self.follow(state, &by);
             Successor {
                 kind: by.kind(),
                 by,
@@ -200,11 +217,14 @@ impl Run {
             0 => 0,
             _ => self.name_of(self.candidates - 1) + 1,
         };
+        let last = identity(NAMES[self.candidates - 1]);
+        let joins = |object: &CandidateRecord| self.group && object.name == last;
         let mut store = LeaseStore {
             revision: ResourceVersion(1),
             lease: None,
             objects: (0..objects)
                 .map(|name| Some(self.candidate(name)))
+                .map(|object| object.filter(|object| !joins(object)))
                 .collect(),
             post: None,
             labelled: true,
@@ -233,6 +253,13 @@ impl Run {
         let emulation = format!("1.{}.0", if self.ranked { index } else { 0 });
         let spec =
             CandidateSpec::parse("1.9.0", &emulation, StrategyName::OLDEST_EMULATION_VERSION);
+        let membership = self.group.then(|| {
+            Arc::new(Membership {
+                group: GROUP.into(),
+                member: self.member(index),
+            })
+        });
+        let spec = spec.map(|spec| CandidateSpec { membership, ..spec });
         let bucket = BUCKET * i64::try_from(index).unwrap_or(0);
         CandidateRecord {
             name: identity(NAMES[index]),

@@ -31,6 +31,8 @@ pub(super) enum ModelTransition {
     Wipe,
     /// A stranger deletes a candidate's object.
     DeleteObject(usize),
+    /// A candidate's object is created.
+    CreateObject(usize),
 }
 
 /// A transition of a process.
@@ -109,7 +111,8 @@ impl ModelTransition {
             | Self::Blank
             | Self::Unlabel
             | Self::Wipe
-            | Self::DeleteObject(_) => TransitionKind::Fault,
+            | Self::DeleteObject(_)
+            | Self::CreateObject(_) => TransitionKind::Fault,
             Self::Process(..) | Self::Elector(..) | Self::LandPost => TransitionKind::Prompt,
         }
     }

@@ -35,6 +35,8 @@ bitflags::bitflags! {
         const DISPLACES = 1 << 13;
         /// A holder renews a Lease that has lost the label of its group.
         const UNLABELLED = 1 << 14;
+        /// Each of two leases of a group is led by a process of its own.
+        const SPREAD = 1 << 15;
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum Role {
     /// A candidate of ours, by its lease, the rate of its clock, and how it comes by its terms.
     Candidate {
         lease: usize,
+        /// True if it is a member of a group, and has a name of its own for each lease.
+        member: bool,
         rate: u64,
         mode: PlannedMode,
     },
@@ -36,6 +38,19 @@ pub(crate) struct Author {
     pub(crate) incarnation: u32,
     /// When this incarnation began.
     pub(crate) born: Duration,
+}
+
+// === impl Author ===
+
+impl Author {
+    /// The same as it writes to a lease of this name.
+    pub(crate) fn as_writer_of(&self, lease: &str) -> Self {
+        let mut writer = self.clone();
+        if let (Role::Candidate { member: true, .. }, Some(member)) = (&self.role, &self.identity) {
+            writer.identity = Identity::new(format!("{member}.{lease}"));
+        }
+        writer
+    }
 }
 
 /// A revision of a LeaseCandidate, or its deletion.

@@ -35,8 +35,8 @@ pub(crate) struct GuardMonitor {
     handed_over: BTreeMap<String, Duration>,
     /// When a leader crashed, by lease.
     crashed: BTreeMap<String, Duration>,
-    /// When a process's work stopped.
-    stopped: BTreeMap<String, Duration>,
+    /// When a process's work stopped, by process and lease.
+    stopped: BTreeMap<(String, String), Duration>,
     pub(crate) leadership: LeadershipStats,
 }
 
@@ -103,9 +103,10 @@ impl GuardMonitor {
 
     /// Takes in an event of a candidate.
     pub(crate) fn handle_event(&mut self, now: Duration, name: &str, lease: &str, event: &Event) {
+        let of = (name.to_owned(), lease.to_owned());
         match event {
             Event::WorkStopped { .. } => {
-                self.stopped.insert(name.to_owned(), now);
+                self.stopped.insert(of, now);
             }
             Event::Ended {
                 end: TermEnd::HandedOver { .. },
@@ -115,7 +116,7 @@ impl GuardMonitor {
                 let successor = self
                     .leader_of(lease)
                     .is_some_and(|(leader, _)| leader != name);
-                if let Some(stopped) = self.stopped.remove(name).filter(|_| !successor) {
+                if let Some(stopped) = self.stopped.remove(&of).filter(|_| !successor) {
                     self.handed_over.insert(lease.to_owned(), stopped);
                 }
             }
@@ -159,7 +160,8 @@ impl GuardMonitor {
                 continue;
             }
             guard.deadline = deadline;
-            let proven = history.proven(&guard.name, guard.incarnation);
+            let lease = &guard.leadership.lease().name;
+            let proven = history.proven(lease, &guard.name, guard.incarnation);
             let limit = proven.map(|sent| sent.after(guard.limit));
             if deadline > limit {
                 found.push((

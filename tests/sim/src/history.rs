@@ -190,8 +190,8 @@ impl LeaseHistory {
         (follows && now <= write.at + self.exemption).then_some(why)
     }
 
-    /// The latest reading of a candidate's clock at which it sent a write that was applied.
-    pub(crate) fn proven(&self, name: &str, incarnation: u32) -> Option<Instant> {
+    /// The latest reading of a candidate's clock at which it sent a write of this lease that was applied.
+    pub(crate) fn proven(&self, lease: &str, name: &str, incarnation: u32) -> Option<Instant> {
         // A born record that it created proves nothing.
         let names = |attempt: &RequestAttempt| {
             let holder = attempt.record.as_ref().and_then(|it| it.holder.as_ref());
@@ -200,6 +200,7 @@ impl LeaseHistory {
         let mut attempts = self.attempts.iter().rev();
         let applied = attempts.find(|attempt| {
             attempt.applied.is_some()
+                && attempt.lease == lease
                 && attempt.author.incarnation == incarnation
                 && attempt.author.name == name
                 && names(attempt)

@@ -23,7 +23,10 @@ pub(crate) const ELECTOR_LOCK: &str = "electors";
 /// The lock of the elector that is built into Kubernetes, in `kube-system`.
 pub(crate) const BUILTIN_LOCK: &str = "leader-election-controller";
 
-/// The name of a lease by its number.
+/// The name of a group, where the leases are the parts of one.
+pub(crate) const GROUP: &str = "lease";
+
+/// The name of a lease by its number, which is that of a part of the group.
 pub(crate) fn lease_name(lease: usize) -> String {
-    format!("lease-{lease}")
+    format!("{GROUP}-{lease}")
 }

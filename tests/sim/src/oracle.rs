@@ -102,7 +102,7 @@ impl WriteCheck<'_> {
                 report("L3", text);
             }
             let most = self.most_preferences(attempt, term_since);
-            if preferences > most {
+            if preferences > most && !self.plan.setup.is_group() {
                 let text = format!("more than {most} preferences in one term");
                 report("L3", text);
             }
@@ -119,7 +119,10 @@ impl WriteCheck<'_> {
             )
         };
         let versions = self.version(one).zip(self.version(other));
-        !self.plan.faults.iter().any(changed) && versions.is_some_and(|(one, other)| one >= other)
+        // Members of one version share the parts of a group; which of these preferences is needless is for the checker (L9).
+        let share = self.plan.setup.is_group();
+        let no_better = |(one, other)| one > other || (one == other && !share);
+        !self.plan.faults.iter().any(changed) && versions.is_some_and(no_better)
     }
 
     /// The most preferences of a term. One for a candidate that stops answering is withdrawn, so each fault may cost one

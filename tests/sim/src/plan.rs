@@ -1,6 +1,7 @@
 //! The plan of a run: its processes and its faults, as plain data, drawn from a seed, that can be printed and shrunk.
 
 mod draw;
+mod draw_group;
 mod fault;
 
 use std::fmt;
@@ -76,6 +77,9 @@ pub struct PlannedCandidate {
     pub host: ProcessHost,
     /// The number of its lease.
     pub lease: usize,
+    /// The number of leases that it stands for, from that one on: more than one as a member of a group.
+    #[serde(default = "one")]
+    pub parts: usize,
     /// Minor versions: what it behaves as, and its binary.
     pub version: (u64, u64),
     /// W and H in seconds.
@@ -124,7 +128,14 @@ impl Setup {
 
     /// The candidates of a lease.
     pub(crate) fn candidates_of(&self, lease: usize) -> impl Iterator<Item = &PlannedCandidate> {
-        self.candidates.iter().filter(move |it| it.lease == lease)
+        let candidates = self.candidates.iter();
+        candidates.filter(move |it| it.stands_for(lease))
+    }
+
+    /// True if its leases are the parts of a group.
+    #[must_use]
+    pub fn is_group(&self) -> bool {
+        self.candidates.iter().any(PlannedCandidate::is_member)
     }
 
     /// The longest lease duration of all candidates, in seconds.
@@ -133,6 +144,24 @@ impl Setup {
         let durations = self.candidates.iter().map(|it| it.timing.0);
         durations.max().unwrap_or_default().max(15)
     }
+}
+
+// === impl PlannedCandidate ===
+
+impl PlannedCandidate {
+    /// True if it is a member of a group.
+    pub(crate) const fn is_member(&self) -> bool {
+        self.parts > 1
+    }
+
+    /// True if it stands for the lease of this number.
+    pub(crate) fn stands_for(&self, lease: usize) -> bool {
+        (self.lease..self.lease + self.parts).contains(&lease)
+    }
+}
+
+const fn one() -> usize {
+    1
 }
 
 // === impl RunPlan ===

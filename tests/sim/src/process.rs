@@ -226,6 +226,7 @@ impl SimulatedProcess {
             },
             ProcessKind::Candidate(candidate, _) => Role::Candidate {
                 lease: candidate.lease,
+                member: candidate.is_member(),
                 rate: self.clock.rate(),
                 mode: candidate.mode,
             },

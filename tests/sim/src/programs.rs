@@ -7,10 +7,12 @@ use std::time::Duration;
 use elector::{
     BuiltinController, Config as ElectorConfig, Elector, Event as ElectorEvent, LeaderElection,
 };
-use elector_candidate::{Candidate, Cluster, Config as CandidateConfig, Leadership, Mode, Timing};
+use elector_candidate::{
+    Candidate, Cluster, Config as CandidateConfig, GroupCandidate, Leadership, Mode, Parts, Timing,
+};
 use elector_protocol::{ElectorTiming, LeaseKey};
 
-use crate::names::{ELECTOR_LOCK, FALLBACK, NAMESPACE, lease_name};
+use crate::names::{ELECTOR_LOCK, FALLBACK, GROUP, NAMESPACE, lease_name};
 use crate::pause::PauseSwitch;
 use crate::plan::{self, ElectorLocks, PlannedMode};
 use crate::transport::Transport;
@@ -90,29 +92,43 @@ impl CandidateRun {
         let clock = Arc::new(self.transport.clock.clone());
         let cluster = Cluster::from(self.transport.cluster());
         let cluster = cluster.with_clock(clock).with_seed(self.seed);
-        let candidate = match Candidate::new(self.config(), cluster) {
-            Ok(candidate) => candidate,
-            Err(error) => return context.report("setup", error.to_string()),
-        };
-        let lease = lease_name(self.candidate.lease);
         let tell = {
             let (context, name) = (context.clone(), name.clone());
-            move |_: &LeaseKey, event: &elector_candidate::Event| {
-                context.log().note(&name, format_args!("{event:?}"));
+            move |lease: &LeaseKey, event: &elector_candidate::Event| {
+                let lease = &lease.name;
+                context
+                    .log()
+                    .note(&name, format_args!("{lease}: {event:?}"));
                 let now = context.log().now();
                 context
                     .state()
                     .guards
-                    .handle_event(now, &name, &lease, event);
+                    .handle_event(now, &name, lease, event);
             }
         };
-        let outcome = candidate
-            .observed_by(tell)
-            .run(|leadership| self.work(leadership), shutdown)
-            .await;
+        let work = |leadership| self.work(leadership);
+        let outcome = if self.candidate.is_member() {
+            let parts = (0..self.candidate.parts).map(|part| part.to_string());
+            match GroupCandidate::new(self.config(GROUP), Parts::named(parts), cluster) {
+                Ok(member) => {
+                    let ended = member.observed_by(tell).run(work, shutdown).await;
+                    format!("{ended:?}")
+                }
+                Err(error) => return context.report("setup", error.to_string()),
+            }
+        } else {
+            let lease = lease_name(self.candidate.lease);
+            match Candidate::new(self.config(&lease), cluster) {
+                Ok(candidate) => {
+                    let ended = candidate.observed_by(tell).run(work, shutdown).await;
+                    format!("{ended:?}")
+                }
+                Err(error) => return context.report("setup", error.to_string()),
+            }
+        };
         context
             .log()
-            .note(&name, format_args!("has ended: {outcome:?}"));
+            .note(&name, format_args!("has ended: {outcome}"));
     }
 
     /// The work of a term: waits until it is to stop, and takes its time.
@@ -141,9 +157,9 @@ impl CandidateRun {
         self.pauses.wrap(work, context.check_hook())
     }
 
-    fn config(&self) -> CandidateConfig {
+    /// Its configuration for a lease or a group of this name.
+    fn config(&self, lease: &str) -> CandidateConfig {
         let plan::PlannedCandidate {
-            lease,
             version: (emulation, binary),
             timing: (w, h),
             mode,
@@ -151,7 +167,7 @@ impl CandidateRun {
         } = self.candidate;
         let version = |minor| format!("1.{minor}.0");
         // W_max stays as it is by default: the own W of a candidate counts beside it (R18).
-        CandidateConfig::new(lease_name(lease), version(binary))
+        CandidateConfig::new(lease, version(binary))
             .namespace(NAMESPACE)
             .identity(self.identity.as_str())
             .emulation_version(version(emulation))

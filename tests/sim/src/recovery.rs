@@ -2,6 +2,7 @@
 //! leader leaves, and another one dies.
 
 mod electors;
+mod group;
 
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ const SLACK: Duration = Duration::from_secs(12);
 impl Simulation {
     /// Checks what must come about once nothing goes wrong any more (L1, L4, L5, L6).
     pub(crate) async fn check_recovery(&mut self) {
+        if self.plan.setup.is_group() {
+            return self.check_group_recovery().await;
+        }
         self.check_leading_elector().await;
         for lease in 0..self.plan.setup.leases {
             self.check_leader(lease).await;

@@ -138,12 +138,13 @@ impl Transport {
         let base = version(value["metadata"]["resourceVersion"].as_str());
         if path.contains("/leases") {
             let lease = Lease::from_value(value);
+            let name = lease.key().name.to_string();
             self.context.state().history.attempts.push(RequestAttempt {
-                author: self.author.clone(),
+                author: self.author.as_writer_of(&name),
                 at: self.context.log().now(),
                 clock,
                 monotonic: self.clock.monotonic(),
-                lease: lease.key().name.to_string(),
+                lease: name,
                 base: (*method == Method::PUT).then_some(base),
                 record: lease.record().ok(),
                 applied: None,

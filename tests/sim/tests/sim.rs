@@ -1,7 +1,7 @@
 //! The simulation: each seed is one run of electors and candidates, in virtual time, through what goes wrong in it.
 //!
-//! Without arguments, as `cargo test` runs it: the regressions, 120 seeds, six of them again in another process, and
-//! worlds beyond the bound, in which two must be found to lead at once.
+//! Without arguments, as `cargo test` runs it: the regressions, 120 seeds, six of them again in another process, 16 groups of
+//! leases, and worlds beyond the bound, in which two must be found to lead at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,6 +27,10 @@ struct SimArgs {
     #[arg(long, value_name = "K", default_value_t = 0)]
     from: u64,
 
+    /// Play groups instead: three members that share eight leases
+    #[arg(long, conflicts_with = "record")]
+    groups: bool,
+
     /// Stop after this number of minutes
     #[arg(long, value_name = "M")]
     minutes: Option<u64>,
@@ -35,8 +39,8 @@ struct SimArgs {
     #[arg(long, value_name = "J")]
     jobs: Option<usize>,
 
-    /// Print what is planned and all that happens in one of them, or in the plan that once failed whose name contains
-    /// this
+    /// Print what is planned and all that happens in one of them, in that of a group (`group-SEED`), or in the plan that
+    /// once failed whose name contains this
     #[arg(long, value_name = "SEED|NAME", value_parser = plan_of)]
     replay: Option<RunPlan>,
 
@@ -61,8 +65,14 @@ struct SimArgs {
     quiet: bool,
 }
 
+/// Groups that are played for `cargo test`.
+const GROUPS: u64 = 16;
+
 /// Worlds beyond the bound that are looked into for one with two leaders.
 const BEYOND: u64 = 20;
+
+/// What stands before the seed of a group.
+const GROUP_SEED: &str = "group-";
 
 /// Where the page goes.
 const PAGE: &str = "../../docs/proofs/simulation.md";
@@ -86,13 +96,16 @@ fn main() -> ExitCode {
 /// Runs the seeds, and what else `cargo test` is to check. Returns whether nothing was wrong.
 fn run_all(args: &SimArgs) -> bool {
     let start = Instant::now();
-    let (statistics, failures) = run_seeds(args);
+    let (statistics, failures) = run_seeds(args, args.seeds, args.groups);
     println!("\n{}", statistics.table());
     let (mut passed, mut failed) = (
         statistics.seeds() - statistics.failed(),
         statistics.failed(),
     );
     if args.all {
+        let (groups, _) = run_seeds(args, GROUPS, true);
+        passed += groups.seeds() - groups.failed();
+        failed += groups.failed();
         let mut wrong = vec![check_determinism(), check_bound()];
         let plans = regressions().into_iter();
         wrong.extend(plans.map(|(name, plan)| regression(&name, &plan)));
@@ -116,7 +129,7 @@ fn run_all(args: &SimArgs) -> bool {
 }
 
 /// Runs the seeds, several at a time. Says of each seed that failed what it broke first.
-fn run_seeds(args: &SimArgs) -> (RunStatistics, Vec<String>) {
+fn run_seeds(args: &SimArgs, count: u64, groups: bool) -> (RunStatistics, Vec<String>) {
     let limit = args.minutes.map(|it| Duration::from_secs(60 * it));
     let (start, next) = (Instant::now(), AtomicU64::new(0));
     let reports = Mutex::new(BTreeMap::new());
@@ -125,15 +138,18 @@ fn run_seeds(args: &SimArgs) -> (RunStatistics, Vec<String>) {
     let work = || {
         while limit.is_none_or(|limit| start.elapsed() < limit) {
             let position = next.fetch_add(1, Ordering::Relaxed);
-            if position >= args.seeds {
+            if position >= count {
                 return;
             }
             let seed = args.from + position;
-            let plan = RunPlan::draw(seed, ClockBound::Within);
+            let (plan, kind) = match groups {
+                true => (RunPlan::draw_group(seed), GROUP_SEED),
+                false => (RunPlan::draw(seed, ClockBound::Within), ""),
+            };
             let report = simulate(&plan, false);
             if let Some(violation) = report.violations.first() {
-                println!("seed {seed} failed: {violation}");
-                println!("  replay it with: cargo xtask sim --replay {seed}");
+                println!("seed {kind}{seed} failed: {violation}");
+                println!("  replay it with: cargo xtask sim --replay {kind}{seed}");
                 let small = shrunk(&plan, violation.rule);
                 println!("{small}");
                 println!("  to be kept in regressions.json: {}", json!(small));
@@ -267,6 +283,10 @@ fn record(args: &SimArgs, statistics: &RunStatistics, failures: &[String]) -> st
 fn plan_of(text: &str) -> Result<RunPlan, String> {
     if let Ok(seed) = text.parse() {
         return Ok(RunPlan::draw(seed, ClockBound::Within));
+    }
+    let group = text.strip_prefix(GROUP_SEED);
+    if let Some(seed) = group.and_then(|seed| seed.parse().ok()) {
+        return Ok(RunPlan::draw_group(seed));
     }
     let mut plans = regressions().into_iter();
     let named = plans.find(|(name, _)| name.contains(text));

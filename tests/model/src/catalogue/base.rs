@@ -40,6 +40,7 @@ pub(super) const BASE: Run = Run {
     electors_write: true,
     ranked: true,
     lock: None,
+    group: false,
     best: false,
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::empty()),
@@ -75,6 +76,19 @@ pub(super) const THREE: Run = Run {
         passed_over: 6,
         ..Timing::USUAL
     },
+    ..ORDERLY
+};
+/// Two leases of a group, and two processes that stand for both.
+pub(super) const GROUPED: Run = Run {
+    timing: Timing {
+        preemptions: (3, 1),
+        ..Timing::USUAL
+    },
+    ranked: false,
+    group: true,
+    lagging: 0,
+    slow_posts: false,
+    restarts: false,
     ..ORDERLY
 };
 /// Two processes in plain mode: the one that waits has the faster clock.

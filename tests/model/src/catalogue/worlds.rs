@@ -7,13 +7,15 @@ use super::super::mutant::Mutant;
 use super::super::run::Expectation::{Safe, SafeAndLive, Trapped, Unsafe};
 use super::super::run::Full::{Grows, Only};
 use super::super::run::{ModelLock, Run, Start::Absent, Timing};
-use super::super::store::Property::{AllowedMove, ElecteeAcked, OneBeliever, TokenGrows};
+use super::super::store::Property::{
+    AllowedMove, ElecteeAcked, NeededMove, OneBeliever, TokenGrows,
+};
 use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses as Met;
 use super::base::{
-    AUTO, BASE, BESIDE, BLANKED, BLANKED_TWICE, BUILTIN, DELETED, DELETED_TWICE, HANDED_OVER,
-    HELD_BACK, LED, LOCK, ORDERLY, OWN, PINGED, PLAIN, RENEWS_AT_WILL, TAKEN, TAKEN_NEW, THREE,
-    UNKNOWN, UNLABELLED, WIPED, ticks,
+    AUTO, BASE, BESIDE, BLANKED, BLANKED_TWICE, BUILTIN, DELETED, DELETED_TWICE, GROUPED,
+    HANDED_OVER, HELD_BACK, LED, LOCK, ORDERLY, OWN, PINGED, PLAIN, RENEWS_AT_WILL, TAKEN,
+    TAKEN_NEW, THREE, UNKNOWN, UNLABELLED, WIPED, ticks,
 };
 
 macro_rules! worlds {
@@ -276,6 +278,14 @@ worlds! {
     "MC-P8b" "auto: the same, no lease at first, 1 elector": AUTO
         { start: Absent, interference: UNLABELLED, restarts: false, full: Only }
         => SafeAndLive(TAKEN_NEW | Met::BESIDE | Met::UNLABELLED);
+
+    // Two leases of a group. The second process joins, takes a part over, and is followed where it dies.
+    "MC-GR1" "2 leases of a group, 2 members, of which 1 joins": GROUPED
+        {} => SafeAndLive(HANDED_OVER | Met::SPREAD);
+    "MC-GR2" "the same with an elector that restarts": GROUPED
+        { restarts: true, full: Only } => SafeAndLive(HANDED_OVER | Met::SPREAD);
+    "MC-GR3" "a group: each assignment forgets who leads": GROUPED with SpreadAnew
+        {} => Unsafe(NeededMove, "R16");
 
     // The locks of electors: that of the one which is built in, taken by ours, and our own.
     "MC-P3" "the built-in lock: taken by an elector": LOCK { full: Only } => SafeAndLive(Met::LEADS | Met::DISPLACES);

@@ -37,6 +37,7 @@ impl WrittenLease {
                 Some(b'e') => Role::Elector { rate: TRUE_RATE },
                 Some(b'c') => Role::Candidate {
                     lease: 0,
+                    member: false,
                     rate: TRUE_RATE,
                     mode: PlannedMode::Plain,
                 },

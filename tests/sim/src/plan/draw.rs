@@ -20,7 +20,7 @@ pub enum ClockBound {
 }
 
 /// W and H in seconds: the usual, the shortest that is sensible, and the least margin that is accepted.
-const TIMINGS: [(u64, u64); 4] = [(15, 10), (6, 4), (10, 8), (15, 12)];
+pub(super) const TIMINGS: [(u64, u64); 4] = [(15, 10), (6, 4), (10, 8), (15, 12)];
 
 const ELECTED: &[PlannedMode] = &[PlannedMode::Elected];
 const AUTO: &[PlannedMode] = &[PlannedMode::Auto];
@@ -283,6 +283,7 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
             PlannedCandidate {
                 host: draw_host(random, rate),
                 lease,
+                parts: 1,
                 version: (emulation, emulation + random.between(0, 1)),
                 timing: (w, h),
                 stop: if random.percent(10) {
@@ -306,7 +307,7 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
 }
 
 /// A rate within a tenth of the true one, often at the very edge.
-fn draw_rate(bits: u64) -> u64 {
+pub(super) fn draw_rate(bits: u64) -> u64 {
     match bits % 5 {
         0 => 900_000,
         1 => 1_100_000,
@@ -315,7 +316,7 @@ fn draw_rate(bits: u64) -> u64 {
     }
 }
 
-fn draw_host(random: &mut Random, rate: u64) -> ProcessHost {
+pub(super) fn draw_host(random: &mut Random, rate: u64) -> ProcessHost {
     let offset = random.between(0, 1_200_000);
     ProcessHost {
         rate,
