@@ -133,11 +133,10 @@ async fn traffic_goes_to_the_newest_leader_and_to_none_that_stops() {
     cluster
         .until("the second is labelled", |it| it.labelled() == ["web-1"])
         .await;
+    let over = dead.term.leadership();
     for serves in [true, false] {
-        let late = dead
-            .routing
-            .write_slices("web", &dead.term.leadership(), serves);
-        late.await.unwrap();
+        let late = dead.routing.write_slices("web", &over, serves).await;
+        late.unwrap();
         assert_eq!(cluster.served_by(), ["10.0.1.1"]);
     }
     next.term.stop(StopReason::ShutDown);
