@@ -49,7 +49,8 @@ use crate::output;
 /// been free for 5s (--mode has other ways). For each term the command is started anew; when the term ends, it gets
 /// SIGTERM, after the grace period SIGKILL goes to it and to all that it has started, and only when nothing of that is
 /// left the lease is handed to the successor or released. Its environment tells ELECTOR_LEASE (namespace/name),
-/// ELECTOR_HOLDER, ELECTOR_TERM and ELECTOR_TOKEN, the fencing token. Without a command, the lease is just held.
+/// ELECTOR_HOLDER, ELECTOR_TERM and ELECTOR_TOKEN, the fencing token. Without a command, the lease is just held; with
+/// --http a program beside it asks who leads.
 ///
 /// A command that exits by itself ends the candidate: the lease is released, and its exit code is passed on (128 and
 /// the number of the signal that killed it); with --after-failure retry, one that fails is run again. SIGTERM and SIGINT end it cleanly with exit code 0, a second one at once.

@@ -149,6 +149,18 @@ impl Testbed {
         self.grant("events.yaml", &[self.lease_name()]).await
     }
 
+    /// Makes the Service `web`, and lets the candidates of this namespace name the leader in its EndpointSlices, as the
+    /// manifests do.
+    pub async fn admit_routing(&self) -> Result<()> {
+        let name = "endpoint-slice.yaml";
+        let file = paths::workspace().join("manifests/candidate").join(name);
+        let namespace = format!("namespace: {}", self.namespace());
+        let objects = fs::read_to_string(file)?.replace("namespace: default", &namespace);
+        let path = self.folder().join(name);
+        fs::write(&path, objects)?;
+        self.site().apply("-f", &path).await
+    }
+
     async fn grant(&self, file: &str, leases: &[&str]) -> Result<()> {
         if self.site().mode().is_embedded() {
             return Ok(());

@@ -36,6 +36,7 @@ mod readme;
 mod restored;
 mod rights;
 mod rolling_update;
+mod routed;
 mod rules;
 mod schedulers;
 mod standby;
@@ -137,6 +138,7 @@ fn main() -> ExitCode {
         restored::add,
         rights::add,
         rolling_update::add,
+        routed::add,
         rules::add,
         schedulers::add,
         standby::add,

@@ -57,7 +57,7 @@ struct EventOutput<'a> {
 }
 
 /// The least by which a renewal moves a deadline, in microseconds: two readings of two clocks differ by less.
-const CLOCK_NOISE: i64 = 10_000;
+const CLOCK_NOISE: i64 = 100_000;
 
 // === impl EventLines ===
 

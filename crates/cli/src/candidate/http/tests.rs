@@ -33,17 +33,18 @@ const GRACE: Duration = seconds(10);
 impl Sidecar {
     /// It takes a free lease at once.
     fn start(world: &TestCluster, identity: &str) -> Self {
-        Self::start_as(world, identity, false)
+        let config = Config::as_client_go("web").identity(identity);
+        Self::start_as(world, config, false)
     }
 
-    fn start_as(world: &TestCluster, identity: &str, program_ends_first: bool) -> Self {
+    fn start_as(world: &TestCluster, config: Config, program_ends_first: bool) -> Self {
+        let identity = config.given_identity().unwrap().to_owned();
+        let identity = identity.as_str();
         let folder = tempfile::tempdir().unwrap();
         let ending = Arc::new(AtomicBool::new(false));
         let mut api = None;
         let program = world.start(identity, |shutdown| {
-            let config = Config::as_client_go("web")
-                .identity(identity)
-                .grace(GRACE * 2);
+            let config = config.grace(GRACE * 2);
             let cluster: Cluster = world.cluster(identity);
             let (candidate, current) =
                 (Candidate::new(config, cluster).unwrap(), CurrentTerm::new());
@@ -180,7 +181,8 @@ async fn all_answer_the_pod_of_the_leader_and_it_alone_that_it_leads() {
     assert_eq!(update.as_str().unwrap().len(), "2022-10-18T10:59:58Z".len());
     let mut events = green.events("/sse");
     let first = next_data(&mut events).await;
-    let keys: Vec<_> = first.as_object().unwrap().keys().collect();
+    let mut keys: Vec<_> = first.as_object().unwrap().keys().collect();
+    keys.sort();
     assert_eq!(keys, ["last_update", "name"]);
     assert_eq!(first["name"], "web-blue");
 }
@@ -295,9 +297,13 @@ async fn a_release_gives_the_lease_up_at_once_and_leaves_it_to_others_for_a_whil
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_hands_over_when_its_program_is_done_stays_a_candidate() {
     let world = TestCluster::new();
-    let blue = Sidecar::start(&world, BLUE);
+    let start = |identity| {
+        let config = Config::new("web", "1.0.0").identity(identity);
+        Sidecar::start_as(&world, config, false)
+    };
+    let blue = start(BLUE);
     blue.program.leads().await;
-    let green = Sidecar::start(&world, GREEN);
+    let green = start(GREEN);
     eventually(|| green.name() == "web-blue").await;
     world.lease("default", "web").prefer(GREEN);
     eventually(|| blue.get("/leader")["stopping"] == true).await;
@@ -318,7 +324,8 @@ async fn a_leader_that_hands_over_when_its_program_is_done_stays_a_candidate() {
 async fn a_shutdown_waits_for_the_program_unless_that_has_ended_before() {
     for (program_ends_first, least, most) in [(true, 0, 500), (false, 9_500, 11_000)] {
         let world = TestCluster::new();
-        let mut blue = Sidecar::start_as(&world, BLUE, program_ends_first);
+        let config = Config::as_client_go("web").identity(BLUE);
+        let mut blue = Sidecar::start_as(&world, config, program_ends_first);
         blue.program.leads().await;
         blue.ending.store(true, Ordering::Relaxed);
         let asked = world.elapsed();
