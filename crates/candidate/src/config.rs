@@ -9,7 +9,7 @@ use std::time::Duration;
 pub use self::error::ConfigError;
 pub(crate) use self::error::Setting;
 use crate::health::HealthTiming;
-use crate::membership::Membership;
+use crate::membership::PartMembership;
 use crate::owner::Owner;
 use crate::strategy;
 use crate::timing::Timing;
@@ -57,7 +57,7 @@ pub struct Config {
     pub(crate) absent_lease_grace: Option<Duration>,
     pub(crate) health: HealthTiming,
     /// Its place in a group, where it is one of the candidates of a member.
-    pub(crate) membership: Option<Membership>,
+    pub(crate) membership: Option<PartMembership>,
     /// True where errors name flags.
     pub(crate) by_flags: bool,
 }

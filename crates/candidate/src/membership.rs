@@ -7,7 +7,7 @@ use elector_protocol::Identity;
 
 /// The place of one candidate in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Membership {
+pub(crate) struct PartMembership {
     /// The name of the group.
     pub(crate) group: Arc<str>,
     /// The name of the process, which its candidates have in common.
@@ -16,9 +16,9 @@ pub(crate) struct Membership {
     pub(crate) part: Arc<str>,
 }
 
-// === impl Membership ===
+// === impl PartMembership ===
 
-impl Membership {
+impl PartMembership {
     /// The candidate with the marks of its group and of its process.
     pub(crate) fn mark(&self, mut candidate: LeaseCandidate) -> LeaseCandidate {
         let metadata = &mut candidate.metadata;

@@ -27,7 +27,7 @@ use crate::time::Instant;
 #[derive(Clone, Debug, Default)]
 pub struct LeaseGroup {
     parts: BTreeMap<Arc<str>, GroupPart>,
-    members: BTreeMap<Identity, GroupMember>,
+    members: BTreeMap<Identity, SeenMember>,
     /// The leases that the processes of a Pod let expire.
     lapses: BTreeMap<Arc<str>, Lapses>,
     /// The member that is to lead each part, as reported last.
@@ -106,7 +106,7 @@ pub struct GroupCounts {
 
 /// A process that stands for parts.
 #[derive(Clone, Debug)]
-struct GroupMember {
+struct SeenMember {
     /// When it was first seen, or came back.
     since: Instant,
     /// Its newest ack for any part.
@@ -315,7 +315,7 @@ impl LeaseGroup {
         let known = self.members.entry(candidate.member.clone());
         let member = known.or_insert_with(|| {
             self.changed = true;
-            GroupMember::new(now)
+            SeenMember::new(now)
         });
         member.acked = member.acked.max(candidate.acked);
         member.parts.insert(Arc::clone(part), candidate.unanswered);
@@ -351,7 +351,7 @@ impl LeaseGroup {
     }
 
     /// When a member takes parts that others lead.
-    fn settles_at(&self, name: &Identity, member: &GroupMember) -> Instant {
+    fn settles_at(&self, name: &Identity, member: &SeenMember) -> Instant {
         let lapses = self.lapses.get(pod_of(name));
         let since = lapses.map_or(member.since, |lapses| member.since.max(lapses.newest));
         let doublings = lapses.map_or(0, |lapses| lapses.times);
@@ -421,9 +421,9 @@ impl GroupPart {
     }
 }
 
-// === impl GroupMember ===
+// === impl SeenMember ===
 
-impl GroupMember {
+impl SeenMember {
     const fn new(since: Instant) -> Self {
         Self {
             since,

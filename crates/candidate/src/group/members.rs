@@ -8,7 +8,7 @@ use elector_protocol::{Identity, LeaseKey};
 use super::parts::{Parts, lease_name};
 use crate::config::{Config, ConfigError, Setting};
 use crate::identity::{LONGEST_NAME, pod_or_host_name, random_identity_within};
-use crate::membership::Membership;
+use crate::membership::PartMembership;
 use crate::resolved_config::ResolvedConfig;
 
 /// One process of a group, before its run.
@@ -65,7 +65,7 @@ impl GroupMember {
         );
         let configs = parts.into_iter().map(|(lease, part)| {
             let identity = format!("{member}.{lease}");
-            let membership = Membership {
+            let membership = PartMembership {
                 group: group.name.clone(),
                 member: member.clone(),
                 part: part.into(),

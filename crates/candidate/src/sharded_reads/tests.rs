@@ -34,7 +34,7 @@ const RANGES: u16 = 4;
 const OBJECTS: usize = 40;
 
 /// A process of a group of four ranges, and a server with objects.
-struct World {
+struct ReadsWorld {
     server: ApiServer,
     terms: Vec<TestTerm>,
     group: GroupHandle,
@@ -46,9 +46,9 @@ fn layout() -> ShardLayout {
     ShardLayout::new(ShardField::Uid, RANGES).unwrap()
 }
 
-// === impl World ===
+// === impl ReadsWorld ===
 
-impl World {
+impl ReadsWorld {
     async fn new(sharding: bool) -> Self {
         let server = ApiServer::new(ServerConfig {
             sharding,
@@ -155,7 +155,7 @@ async fn first_event(client: Client, version: &str) -> WatchEvent<ConfigMap> {
 #[tokio::test(start_paused = true)]
 async fn a_cache_holds_the_objects_of_the_ranges_that_are_led() {
     for page in [3, 500] {
-        let world = World::new(true).await;
+        let world = ReadsWorld::new(true).await;
         world.lead(1, true);
         let store = cached(world.sharded("configmaps"), page);
         pass(5).await;
@@ -191,7 +191,7 @@ async fn a_cache_holds_the_objects_of_the_ranges_that_are_led() {
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_leads_nothing_caches_nothing() {
-    let world = World::new(true).await;
+    let world = ReadsWorld::new(true).await;
     let store = cached(world.sharded("configmaps"), 500);
     pass(5).await;
     assert_eq!(names(&store), BTreeSet::new());
@@ -202,7 +202,7 @@ async fn a_process_that_leads_nothing_caches_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_of_one_selector_whatever_changes_between_its_pages() {
-    let world = World::new(true).await;
+    let world = ReadsWorld::new(true).await;
     world.lead(0, true);
     let client = world.sharded("configmaps");
     let api = Api::<ConfigMap>::default_namespaced(client.clone());
@@ -229,7 +229,7 @@ async fn a_list_is_of_one_selector_whatever_changes_between_its_pages() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_goes_on_from_what_this_client_has_listed_alone() {
-    let world = World::new(true).await;
+    let world = ReadsWorld::new(true).await;
     world.lead(0, true);
     let version = world.server.revision().to_string();
     let event = first_event(world.sharded("configmaps"), &version).await;
@@ -239,7 +239,7 @@ async fn a_watch_goes_on_from_what_this_client_has_listed_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_select_is_reported_once_and_sends_everything() {
     let log = CapturedLog::capture();
-    let world = World::new(false).await;
+    let world = ReadsWorld::new(false).await;
     world.lead(0, true);
     let client = world.sharded("configmaps");
     let (store, other) = (cached(client.clone(), 3), cached(client, 500));
@@ -266,7 +266,7 @@ async fn a_server_that_does_not_select_is_reported_once_and_sends_everything() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_refuses_the_selector_is_asked_without() {
     let log = CapturedLog::capture();
-    let world = World::new(false).await;
+    let world = ReadsWorld::new(false).await;
     world.lead(0, true);
     let inner = Client::new(world.server.service("me"), "default");
     let refusing = service_fn(move |request: Request<Body>| {
@@ -295,7 +295,7 @@ async fn a_server_that_refuses_the_selector_is_asked_without() {
 /// Lists of custom resources are selected in silence.
 #[tokio::test(start_paused = true)]
 async fn custom_resources_are_of_the_ranges_too() {
-    let world = World::new(true).await;
+    let world = ReadsWorld::new(true).await;
     world.lead(0, true);
     let kind = kube::core::GroupVersionKind::gvk("example.com", "v1", "Widget");
     let resource = kube::api::ApiResource::from_gvk_with_plural(&kind, "widgets");
@@ -318,7 +318,7 @@ async fn custom_resources_are_of_the_ranges_too() {
 
 #[tokio::test(start_paused = true)]
 async fn other_requests_pass_as_they_are() {
-    let world = World::new(true).await;
+    let world = ReadsWorld::new(true).await;
     let client = world.sharded("configmaps");
     let api = Api::<ConfigMap>::default_namespaced(client.clone());
     api.get("map-1").await.unwrap();
@@ -335,7 +335,7 @@ async fn other_requests_pass_as_they_are() {
 /// A body in pieces, as a network brings it: the event that was begun comes whole before the one that ends the watch.
 #[tokio::test(start_paused = true)]
 async fn an_event_in_two_pieces_is_not_torn_apart() {
-    let world = World::new(true).await;
+    let world = ReadsWorld::new(true).await;
     world.lead(0, true);
     let (pieces, body) = tokio::sync::mpsc::channel::<String>(8);
     let body = Arc::new(Mutex::new(Some(body)));

@@ -25,7 +25,7 @@ use crate::pass;
 const MAPS: usize = 30;
 
 /// An API server with ConfigMaps, and what was done to them.
-struct World {
+struct ShardedWorld {
     server: ApiServer,
     clock: Arc<TokioClock>,
     reconciles: Arc<Mutex<Vec<Reconciled>>>,
@@ -41,15 +41,15 @@ struct Reconciled {
     ended: Instant,
 }
 
-struct Replica {
+struct ShardReplica {
     handle: GroupHandle,
     shutdown: Option<oneshot::Sender<()>>,
     run: JoinHandle<Result<(), Error>>,
 }
 
-// === impl World ===
+// === impl ShardedWorld ===
 
-impl World {
+impl ShardedWorld {
     async fn new() -> Self {
         let server = ApiServer::new(ServerConfig {
             sharding: true,
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    fn start(&self, replica: &'static str, parts: Parts) -> Replica {
+    fn start(&self, replica: &'static str, parts: Parts) -> ShardReplica {
         let client = Client::new(self.server.service(replica), "default");
         let cluster = Cluster::from(client.clone());
         let cluster = cluster.with_clock(self.clock.clone()).with_seed(0);
@@ -109,7 +109,7 @@ impl World {
         let stopped = async move {
             let _ = stopped.await;
         };
-        Replica {
+        ShardReplica {
             handle,
             shutdown: Some(shutdown),
             run: tokio::spawn(group.run(move |leadership| gate.lead(leadership), stopped)),
@@ -140,9 +140,9 @@ impl World {
     }
 }
 
-// === impl Replica ===
+// === impl ShardReplica ===
 
-impl Replica {
+impl ShardReplica {
     fn led(&self) -> usize {
         let parts = self.handle.parts().iter();
         parts.filter(|part| part.is_leader()).count()
@@ -156,7 +156,7 @@ impl Replica {
 
 #[tokio::test(start_paused = true)]
 async fn everything_that_is_gained_is_reconciled_after_the_last_owner_has_stopped() {
-    let world = World::new().await;
+    let world = ShardedWorld::new().await;
     let mut first = world.start("a", Parts::by_uid(4));
     eventually(|| first.led() == 4).await;
     pass(10_000).await;
@@ -172,7 +172,7 @@ async fn everything_that_is_gained_is_reconciled_after_the_last_owner_has_stoppe
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_is_cut_off_stops_before_another_begins() {
-    let world = World::new().await;
+    let world = ShardedWorld::new().await;
     let first = world.start("a", Parts::by_uid(4));
     eventually(|| first.led() == 4).await;
     pass(10_000).await;
@@ -188,7 +188,7 @@ async fn a_replica_that_is_cut_off_stops_before_another_begins() {
 /// Two layouts divide the objects in other ways, so neither may lead beside the other.
 #[tokio::test(start_paused = true)]
 async fn a_replica_with_another_number_of_ranges_waits_until_none_of_the_first_leads() {
-    let world = World::new().await;
+    let world = ShardedWorld::new().await;
     let mut first = world.start("a", Parts::by_uid(4));
     eventually(|| first.led() == 4).await;
     let second = world.start("b", Parts::by_uid(8));

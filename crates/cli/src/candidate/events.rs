@@ -1,6 +1,7 @@
 //! One JSON line on standard output for each event, for programs that watch a candidate.
 
-use std::io::Write;
+use std::io::{Stdout, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use elector_api::Rfc3339;
 use elector_candidate::{CandidateHandle, Event, TermOrigin};
@@ -58,6 +59,27 @@ struct EventOutput<'a> {
 
 /// The least by which a renewal moves a deadline, in microseconds: two readings of two clocks differ by less.
 const CLOCK_NOISE: i64 = 100_000;
+
+/// Prints the start of a candidate, and from now on its renewals, beside the events that the caller passes on.
+pub(super) fn print_renewals(
+    mut lines: EventLines<Stdout>,
+    handle: &CandidateHandle,
+) -> Arc<Mutex<EventLines<Stdout>>> {
+    lines.start();
+    let is_on = lines.out.is_some();
+    let lines = Arc::new(Mutex::new(lines));
+    if is_on {
+        let (mut known, renewed) = (handle.watch(), Arc::clone(&lines));
+        // Nothing waits for it, and it ends with the run.
+        drop(tokio::spawn(async move {
+            while known.changed().await.is_ok() {
+                let lines = renewed.lock();
+                lines.unwrap_or_else(PoisonError::into_inner).note_renewal();
+            }
+        }));
+    }
+    lines
+}
 
 // === impl EventLines ===
 

@@ -3,62 +3,20 @@
 use std::collections::BTreeMap;
 use std::io::Stdout;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use clap::Args;
 use elector_candidate::{
-    Cluster, Config, Error, GroupCandidate, GroupHandle, Leadership, LeaseKey, Metrics, Parts,
-    shutdown_signal,
+    Cluster, Config, GroupCandidate, GroupHandle, Leadership, LeaseKey, Metrics, shutdown_signal,
 };
 use elector_runtime::connect;
 
 use super::child::Program;
+use super::command_args::CandidateCommandArgs;
 use super::endpoints::checks;
-use super::events::EventLines;
+use super::events::{EventLines, print_renewals};
+use super::run_end::{exit_code, grace_after_loss};
 use super::term_runner::run_command;
-use super::{CandidateCommandArgs, WRONG_USAGE, failure, grace_after_loss};
-use crate::output;
-
-/// The parts of a group that this process stands for.
-#[derive(Args, Debug)]
-pub(super) struct GroupArgs {
-    /// Name of a group, in the place of a lease: this process stands for each of its parts, whose leases are called
-    /// NAME-PART, and runs the command once for each part that it leads. A command whose part is lost is stopped alone;
-    /// one that exits gives its part back, and this process pauses for that part, from 1s doubling up to 1m
-    #[arg(
-        long,
-        value_name = "NAME",
-        requires = "part",
-        conflicts_with_all = ["lease", "http"],
-        env = "ELECTOR_GROUP"
-    )]
-    group: Option<String>,
-
-    /// Name of a part of the group, to be given for each part, and the same in all processes
-    #[arg(
-        long,
-        value_name = "PART",
-        requires = "group",
-        value_delimiter = ',',
-        env = "ELECTOR_PARTS"
-    )]
-    part: Vec<String>,
-}
-
-// === impl GroupArgs ===
-
-impl GroupArgs {
-    /// The name of the group, if there is one.
-    pub(super) fn name(&self) -> Option<&str> {
-        self.group.as_deref()
-    }
-
-    /// Its parts.
-    pub(super) fn parts(&self) -> Parts {
-        Parts::named(self.part.iter().map(String::as_str))
-    }
-}
 
 /// Runs a command for each part that this process comes to lead, until a signal.
 pub(super) async fn run_group(
@@ -92,30 +50,31 @@ pub(super) async fn run_group(
         checks(live, move || ready.check_ready(), Arc::clone(&ending))
     };
     let _endpoints = args.endpoints.serve(Arc::new(checks), metrics).await?;
-    let mut lines = event_lines(&handle, args.events);
-    lines.values_mut().for_each(EventLines::start);
+    let lines = event_lines(&handle, args.events);
     let candidate = candidate.observed_by(move |lease, event| {
-        if let Some(lines) = lines.get_mut(lease) {
-            lines.tell(event);
+        if let Some(lines) = lines.get(lease) {
+            lines
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .tell(event);
         }
     });
     let work = |leadership: Leadership| lead_part(leadership, program.clone());
     match candidate.run(work, shutdown).await {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        // The API that the cluster serves takes fewer names than others.
-        Err(Error::Config(error)) => {
-            output::print_error(error);
-            Ok(ExitCode::from(WRONG_USAGE))
-        }
-        Err(error) => Err(failure(error)),
+        Err(error) => exit_code(error),
     }
 }
 
 /// The lines of each part, which is what a reader takes for a candidate.
-fn event_lines(handle: &GroupHandle, wanted: bool) -> BTreeMap<LeaseKey, EventLines<Stdout>> {
+fn event_lines(
+    handle: &GroupHandle,
+    wanted: bool,
+) -> BTreeMap<LeaseKey, Arc<Mutex<EventLines<Stdout>>>> {
     let lines = handle.parts().iter().map(|part| {
         let out = wanted.then(std::io::stdout);
-        (part.lease().clone(), EventLines::new(out, part.clone()))
+        let lines = EventLines::new(out, part.clone());
+        (part.lease().clone(), print_renewals(lines, part))
     });
     lines.collect()
 }

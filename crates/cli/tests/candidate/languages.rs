@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::elector;
 
 /// A cluster, and the Pods on it.
-struct Node {
+struct ProgramHost {
     server: ApiServer,
     folder: TempDir,
 }
@@ -39,9 +39,9 @@ struct ProgramPod {
 /// The renew deadline of the sidecars.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-// === impl Node ===
+// === impl ProgramHost ===
 
-impl Node {
+impl ProgramHost {
     fn new() -> Self {
         let server = ApiServer::new(Config::default());
         let folder = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ fn program(file: &str) -> PathBuf {
 
 /// Two Pods with that program: one works at a time, through a hand-over, a stopped sidecar and a crash of the program.
 fn plays(name: &str, command: impl Fn() -> Command) {
-    let node = Node::new();
+    let node = ProgramHost::new();
     let began = Instant::now();
     let first = node.pod("web-0", &mut command());
     first.program.wrote("step", began);
@@ -302,7 +302,7 @@ isLeader().then((leads) => console.log(leads))
 /// A client of nais/elector gets a yes on the Pod that leads, and on no other one.
 #[test]
 fn samples_of_clients_of_nais_elector_get_their_answers() {
-    let node = Node::new();
+    let node = ProgramHost::new();
     let ports = [free_port(), free_port()];
     let _first = node.sidecar("web-0", ports[0]);
     wait_until("it leads", || {
@@ -335,7 +335,7 @@ fn samples_of_clients_of_nais_elector_get_their_answers() {
 /// A command has the variables of nais/elector, and hears there of the term that it has in its environment.
 #[test]
 fn a_command_finds_the_answers_by_its_environment() {
-    let node = Node::new();
+    let node = ProgramHost::new();
     let script = "curl -s ${ELECTOR_GET_URL}leader; echo; curl -s http://$ELECTOR_PATH/; curl -sN --max-time 1 $ELECTOR_SSE_URL
         echo; echo $ELECTOR_TOKEN; cat $ELECTOR_HTTP_TOKEN_FILE; sleep 600";
     let candidate = ContainerProcess::start(
@@ -413,7 +413,7 @@ fn the_readers_of_the_page_follow_the_events_of_a_child() {
         ),
     ];
     for (interpreter, language, rest) in loops {
-        let node = Node::new();
+        let node = ProgramHost::new();
         let file = node.folder.path().join("reader");
         fs::write(&file, code_of_the_page(language) + rest).unwrap();
         // The name that the page has for our program, which tells its process.
