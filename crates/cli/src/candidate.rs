@@ -19,6 +19,7 @@ mod term_runner;
 
 use std::ffi::OsString;
 use std::io::Stdout;
+use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -245,10 +246,14 @@ impl CandidateCommandArgs {
         let lines = Arc::new(Mutex::new(lines));
         let mut known = candidate.handle().watch();
         let renewed = Arc::clone(&lines);
-        // Nothing waits for it, and it ends with the run.
+        // Nothing waits for it, and it ends with the run. A parent that does not read misses renewals, and delays nothing.
         drop(tokio::spawn(async move {
             while known.changed().await.is_ok() {
-                lock(&renewed).note_renewal();
+                if events::has_room(std::io::stdout().as_fd())
+                    && let Ok(mut lines) = renewed.try_lock()
+                {
+                    lines.note_renewal();
+                }
             }
         }));
         candidate.observed_by(move |_, event| lock(&lines).tell(event))

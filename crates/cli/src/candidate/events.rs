@@ -1,12 +1,14 @@
 //! One JSON line on standard output for each event, for programs that watch a candidate.
 
 use std::io::Write;
+use std::os::fd::BorrowedFd;
 
 use elector_api::Rfc3339;
 use elector_candidate::{CandidateHandle, Event, TermOrigin};
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, Timestamp};
 use elector_runtime::printable_json;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::explain::present;
@@ -58,6 +60,17 @@ struct EventOutput<'a> {
 
 /// The least by which a renewal moves a deadline, in microseconds: two readings of two clocks differ by less.
 const CLOCK_NOISE: i64 = 100_000;
+
+/// True if a line can be written there without waiting for a reader: a pipe says so while it has room for a page, so that
+/// room for some lines is left.
+pub(super) fn has_room(out: BorrowedFd<'_>) -> bool {
+    let mut asked = [PollFd::from_borrowed_fd(out, PollFlags::OUT)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut asked, Some(&at_once)).is_ok_and(|ready| ready > 0)
+}
 
 // === impl EventLines ===
 
@@ -175,6 +188,7 @@ impl<W: Write> EventLines<W> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
     use std::time::Duration;
 
     use elector_candidate::{Config, TermEnd};
@@ -339,5 +353,18 @@ mod tests {
         assert_eq!(written[0]["holder"], "me");
         assert!(written[0]["deadline"].as_str() < written[1]["deadline"].as_str());
         assert_eq!(written[3].get("deadline"), None);
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_runs_out_of_room_before_it_is_full() {
+        let (_reader, mut writer) = std::io::pipe().unwrap();
+        let mut lines = 0;
+        while has_room(writer.as_fd()) {
+            writer.write_all(&[b'x'; 200]).unwrap();
+            lines += 1;
+        }
+        assert!(lines > 10, "{lines}");
+        // For an event that has to be told there is still room.
+        writer.write_all(&[b'x'; 200]).unwrap();
     }
 }
