@@ -313,7 +313,7 @@ async fn a_report_of_the_program_counts_at_once_and_until_it_is_taken_back() {
     eventually(|| cluster.candidate(V1BETA1).is_some()).await;
     assert_eq!(times_well(&running), 1);
 
-    // What is not asked any more is not unwell.
+    // A probe that is not asked any more says nothing of its health.
     drop(report);
     pass(60_000).await;
     cluster.grant("me");

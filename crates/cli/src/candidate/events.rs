@@ -1,6 +1,7 @@
 //! One JSON line on standard output for each event, for programs that watch a candidate.
 
 use std::io::{Stdout, Write};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use elector_api::Rfc3339;
@@ -8,6 +9,7 @@ use elector_candidate::{CandidateHandle, Event, TermOrigin};
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, Timestamp};
 use elector_runtime::printable_json;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::explain::present;
@@ -17,7 +19,7 @@ use crate::explain::present;
 pub(super) struct EventLines<W> {
     /// Where to, if at all.
     out: Option<W>,
-    /// Who leads, for all lines.
+    /// The source of the holder that all lines name.
     handle: CandidateHandle,
     /// The deadline that was printed last, in microseconds.
     deadline: Option<i64>,
@@ -70,15 +72,29 @@ pub(super) fn print_renewals(
     let lines = Arc::new(Mutex::new(lines));
     if is_on {
         let (mut known, renewed) = (handle.watch(), Arc::clone(&lines));
-        // Nothing waits for it, and it ends with the run.
+        // Nothing waits for it, and it ends with the run. A parent that does not read misses renewals, and delays nothing.
         drop(tokio::spawn(async move {
             while known.changed().await.is_ok() {
-                let lines = renewed.lock();
-                lines.unwrap_or_else(PoisonError::into_inner).note_renewal();
+                if has_room(std::io::stdout().as_fd())
+                    && let Ok(mut lines) = renewed.try_lock()
+                {
+                    lines.note_renewal();
+                }
             }
         }));
     }
     lines
+}
+
+/// True if a line can be written there without waiting for a reader: a pipe says so while it has room for a page, so that
+/// room for some lines is left.
+pub(super) fn has_room(out: BorrowedFd<'_>) -> bool {
+    let mut asked = [PollFd::from_borrowed_fd(out, PollFlags::OUT)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut asked, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 // === impl EventLines ===
@@ -199,6 +215,7 @@ impl<W: Write> EventLines<W> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
     use std::time::Duration;
 
     use elector_candidate::{Config, TermEnd};
@@ -354,5 +371,18 @@ mod tests {
         assert_eq!(written[0]["holder"], "me");
         assert!(written[0]["deadline"].as_str() < written[1]["deadline"].as_str());
         assert_eq!(written[3].get("deadline"), None);
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_runs_out_of_room_before_it_is_full() {
+        let (_reader, mut writer) = std::io::pipe().unwrap();
+        let mut lines = 0;
+        while has_room(writer.as_fd()) {
+            writer.write_all(&[b'x'; 200]).unwrap();
+            lines += 1;
+        }
+        assert!(lines > 10, "{lines}");
+        // For an event that has to be told there is still room.
+        writer.write_all(&[b'x'; 200]).unwrap();
     }
 }
