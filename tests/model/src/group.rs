@@ -1,7 +1,7 @@
 //! Two leases of a group for which the same processes stand, and electors that spread them: a system for each lease, on
 //! one time.
 //!
-//! A process crashes in both systems at once, and an elector restarts in both. What an elector sees of the one lease
+//! A process crashes in both systems at once; electors go on. What an elector sees of the one lease
 //! reaches the other by the assignment alone, which is made anew after each transition by the production function.
 
 use std::rc::Rc;
@@ -39,8 +39,6 @@ pub(super) enum GroupTransition {
     Tick,
     /// A process dies and starts again.
     Crash(usize),
-    /// An elector dies and starts again.
-    Restart(usize),
     /// The last process registers its candidate for this lease.
     Join(usize),
     /// Anything else that happens to one lease.
@@ -67,9 +65,7 @@ impl GroupSystem {
             let alone = self.part.possible(part).into_iter().filter(|by| {
                 !matches!(
                     by,
-                    ModelTransition::Tick
-                        | ModelTransition::Process(_, ProcessTransition::Crash)
-                        | ModelTransition::Elector(_, ElectorTransition::Restart)
+                    ModelTransition::Tick | ModelTransition::Process(_, ProcessTransition::Crash)
                 )
             });
             transitions.extend(alone.map(|by| GroupTransition::Part(index, by)));
@@ -83,8 +79,6 @@ impl GroupSystem {
         };
         let processes = (0..run.candidates).filter(crashes);
         transitions.extend(processes.map(GroupTransition::Crash));
-        let electors = 0..if run.restarts { run.electors } else { 0 };
-        transitions.extend(electors.map(GroupTransition::Restart));
         transitions
     }
 
@@ -96,9 +90,6 @@ impl GroupSystem {
                 GroupTransition::Tick => ModelTransition::Tick,
                 GroupTransition::Crash(process) => {
                     ModelTransition::Process(*process, ProcessTransition::Crash)
-                }
-                GroupTransition::Restart(elector) => {
-                    ModelTransition::Elector(*elector, ElectorTransition::Restart)
                 }
                 GroupTransition::Join(at) if *at == index => {
                     ModelTransition::CreateObject(self.part.run.candidates - 1)
@@ -272,7 +263,7 @@ impl GroupTransition {
     fn kind(&self) -> TransitionKind {
         match self {
             Self::Tick => TransitionKind::Time,
-            Self::Crash(_) | Self::Restart(_) | Self::Join(_) => TransitionKind::Fault,
+            Self::Crash(_) | Self::Join(_) => TransitionKind::Fault,
             Self::Part(_, by) => by.kind(),
         }
     }

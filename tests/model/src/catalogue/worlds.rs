@@ -281,10 +281,8 @@ worlds! {
 
     // Two leases of a group. The second process joins, takes a part over, and is followed where it dies.
     "MC-GR1" "2 leases of a group, 2 members, of which 1 joins": GROUPED
-        {} => SafeAndLive(HANDED_OVER | Met::SPREAD);
-    "MC-GR2" "the same with an elector that restarts": GROUPED
-        { restarts: true, full: Only } => SafeAndLive(HANDED_OVER | Met::SPREAD);
-    "MC-GR3" "a group: each assignment forgets who leads": GROUPED with SpreadAnew
+        { full: Only } => SafeAndLive(HANDED_OVER | Met::SPREAD);
+    "MC-GR2" "a group: each assignment forgets who leads": GROUPED with SpreadAnew
         {} => Unsafe(NeededMove, "R16");
 
     // The locks of electors: that of the one which is built in, taken by ours, and our own.
