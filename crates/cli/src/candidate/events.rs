@@ -2,7 +2,7 @@
 
 use std::io::{Stdout, Write};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use elector_api::Rfc3339;
 use elector_candidate::{CandidateHandle, Event, TermOrigin};

@@ -1,4 +1,4 @@
-//! Who leads, as the clocks say at the moment of a request.
+//! The answer to *who leads*, as the clocks say at the moment of a request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl LeaderSource {
         &self.current
     }
 
-    /// Who leads now.
+    /// The present leader.
     pub(super) fn view(&self) -> LeaderView {
         self.look().0
     }
