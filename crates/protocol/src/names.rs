@@ -157,13 +157,22 @@ impl Identity {
     }
 
     /// The name of the Pod, or of the host, that the identity of a candidate begins with, without its random part. `None`
-    /// where the identity has no such part: it was chosen, or belongs to another client.
+    /// where the identity has no such part: it was chosen, or belongs to another client. That for a part of a group goes on
+    /// with a dot and the name of its Lease.
     pub fn pod(&self) -> Option<&str> {
-        let (pod, random) = self.0.rsplit_once('-')?;
-        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        let is_random = random.len() == 16 && random.bytes().all(is_digit);
-        (is_random && !pod.is_empty()).then_some(pod)
+        // The name of a Pod, and that of a Lease, may have dots too: the random part is found at the first that it fits.
+        let dots = self.0.match_indices('.').map(|(at, _)| at);
+        let mut ends = dots.chain([self.0.len()]);
+        ends.find_map(|end| pod_before_random(&self.0[..end]))
     }
+}
+
+/// The text before a dash and sixteen hexadecimal digits.
+fn pod_before_random(text: &str) -> Option<&str> {
+    let (pod, random) = text.rsplit_once('-')?;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_random = random.len() == 16 && random.bytes().all(is_digit);
+    (is_random && !pod.is_empty()).then_some(pod)
 }
 
 impl fmt::Display for Identity {
@@ -291,6 +300,22 @@ mod tests {
         assert_eq!(Identity::new(&*megabyte).unwrap().as_str(), megabyte);
         let key = LeaseKey::new(&*longest, &*megabyte);
         assert_eq!(key.to_string(), format!("{longest}/{longest}…"));
+    }
+
+    #[test]
+    fn the_pod_of_a_candidate_is_what_its_random_part_follows() {
+        for (text, pod) in [
+            ("web-0-0123456789abcdef", Some("web-0")),
+            ("a.b-0123456789abcdef", Some("a.b")),
+            ("web-0-0123456789abcdef.web-certs", Some("web-0")),
+            ("web-0-0123456789abcdef.a.b-0000000000000000", Some("web-0")),
+            ("web-0-0123456789ABCDEF", None),
+            ("web-0-0123456789abcde.web", None),
+            ("-0123456789abcdef", None),
+            ("web-0", None),
+        ] {
+            assert_eq!(Identity::new(text).unwrap().pod(), pod, "{text}");
+        }
     }
 
     #[test]

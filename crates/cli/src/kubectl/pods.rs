@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use elector_api::LeaseCandidate;
+use elector_protocol::Identity;
 use elector_runtime::{Cluster, RequestError};
 use serde::Deserialize;
 
@@ -107,19 +108,14 @@ impl Pod {
 }
 
 /// True for the names that a process on that host gives its candidates: the host's, alone, before an underscore as
-/// client-go's, or before a dash and sixteen hexadecimal digits as Elector's.
+/// client-go's, or as [`Identity::pod`] finds it in Elector's.
 fn is_named_for(candidate: &LeaseCandidate, host: &str) -> bool {
     let name = candidate.metadata.name.as_deref().unwrap_or_default();
     let Some(rest) = name.strip_prefix(host).filter(|_| !host.is_empty()) else {
         return false;
     };
-    let is_random = |rest: &str| {
-        rest.len() == 16
-            && rest
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    rest.is_empty() || rest.starts_with('_') || rest.strip_prefix('-').is_some_and(is_random)
+    let is_of_host = |name: Identity| name.pod() == Some(host);
+    rest.is_empty() || rest.starts_with('_') || Identity::new(name).is_some_and(is_of_host)
 }
 
 #[cfg(test)]
@@ -153,6 +149,7 @@ mod tests {
             ("web-0", true),
             ("web-0_5b1f", true),
             ("web-0-0123456789abcdef", true),
+            ("web-0-0123456789abcdef.maps-03-of-16", true),
             ("web-0-0123456789abcdeg", false),
             ("web-0-1", false),
             ("web-01", false),

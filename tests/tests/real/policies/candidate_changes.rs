@@ -17,6 +17,13 @@ pub(super) const ROWS: &[TableRow] = &[
             post(&format!("{pod}-fedcba9876543210"))
         },
     ),
+    row("creation for a part of a group", |_, me| {
+        post_part(me, "fedcba9876543210")
+    }),
+    row(
+        "creation for a part as another process of its Pod",
+        |_, me| post_part(me, "0000000000000000"),
+    ),
     row("ping", |o, _| {
         ObjectWrite::put(o, |object| object["spec"]["pingTime"] = json!(LATER))
     }),
@@ -116,6 +123,16 @@ fn stood_down() -> Option<Value> {
     let mut asked = candidate(HOLDER);
     asked["metadata"]["annotations"] = stand_down();
     Some(asked)
+}
+
+/// A candidate for the part `work` of a group, whose annotation names the process with these digits.
+fn post_part(me: &str, digits: &str) -> ObjectWrite {
+    let pod = me.strip_suffix("-0123456789abcdef").unwrap_or(me);
+    let mut write = post(&format!("{pod}-fedcba9876543210.work"));
+    write.object["metadata"]["labels"] = json!({"elector.dev/group": "web"});
+    write.object["metadata"]["annotations"] =
+        json!({"elector.dev/member": format!("{pod}-{digits}")});
+    write
 }
 
 fn post(name: &str) -> ObjectWrite {

@@ -21,7 +21,7 @@ pub(super) struct RoutedService {
     ports: Vec<Value>,
 }
 
-/// What a slice is to say.
+/// The content that a slice is to have.
 #[derive(Clone, Debug)]
 pub(super) struct WantedSlice<'a> {
     pub(super) service: &'a RoutedService,
