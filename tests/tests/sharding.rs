@@ -67,10 +67,13 @@ async fn shares(cluster: &RealCluster) -> Result<()> {
     }
     let all_led = || members.iter().map(Member::led).sum::<usize>() == usize::from(RANGES);
     eventually("each range is led", all_led).await?;
+    let held = || {
+        let members = members.iter().map(|member| member.store.len());
+        members.sum::<usize>()
+    };
     let hold_theirs = || {
-        members
-            .iter()
-            .all(|member| member.names() == member.owned(&members))
+        let has_its_own = |member: &Member| member.names() == member.owned(&members);
+        held() == OBJECTS && members.iter().all(has_its_own)
     };
     eventually("each member holds the objects of its ranges", hold_theirs).await?;
     for member in &members {
@@ -90,12 +93,6 @@ async fn shares(cluster: &RealCluster) -> Result<()> {
     for number in 0..OBJECTS {
         create(&client, &format!("later-{number}")).await?;
     }
-    let held = || {
-        members
-            .iter()
-            .map(|member| member.store.len())
-            .sum::<usize>()
-    };
     eventually("the later objects have come", || held() == 2 * OBJECTS).await?;
     let received = members.iter().zip(&before);
     let received: Vec<_> = received

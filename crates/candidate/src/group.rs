@@ -76,7 +76,8 @@ use crate::test_surroundings::{CandidateWitness, begin_witness, surroundings, wi
 /// namespace, and needs the rights to `list` and `watch` them there; the rest is as for one lease, for each part. The parts
 /// are as many renewals as that many leases, and no more processes make no more of them.
 pub struct GroupCandidate {
-    division: Parts,
+    /// One for all who ask: its clients and gates count the same lists.
+    handle: GroupHandle,
     member: GroupMember,
     /// One for each part.
     statuses: Vec<StatusPublisher>,
@@ -114,9 +115,10 @@ impl GroupCandidate {
         let timeout = cluster.request_timeout();
         let member = GroupMember::new(&config, &parts, cluster.namespace(), timeout)?;
         let status = |config| StatusPublisher::new(config, cluster.clock());
-        let statuses = member.configs.iter().map(status).collect();
+        let statuses: Vec<StatusPublisher> = member.configs.iter().map(status).collect();
+        let handles = statuses.iter().map(|it| CandidateHandle::new(it.reader()));
         let candidate = Self {
-            division: parts,
+            handle: GroupHandle::new(parts, handles),
             member,
             statuses,
             cluster,
@@ -130,7 +132,8 @@ impl GroupCandidate {
         };
         #[cfg(feature = "test-util")]
         if let Some(by) = surroundings {
-            let handles = candidate.handles().zip(&candidate.member.configs);
+            let handles = candidate.handle.parts().iter().cloned();
+            let handles = handles.zip(&candidate.member.configs);
             let witnesses = handles.map(|(handle, config)| by.join(handle, &config.given));
             let witnesses: Vec<_> = witnesses.collect();
             return Ok(candidate.witnessed(witnesses));
@@ -224,7 +227,7 @@ impl GroupCandidate {
     /// The handle by which the rest of the process sees who leads which part, before, between and after the terms.
     #[must_use]
     pub fn handle(&self) -> GroupHandle {
-        GroupHandle::new(self.division.clone(), self.handles())
+        self.handle.clone()
     }
 
     /// Stands for each part, and runs `work` for each term of each, until `shutdown` is done.
@@ -339,7 +342,7 @@ impl GroupCandidate {
     /// The watch that keeps this process from leading beside members of another number of ranges.
     fn other_layouts(&self) -> Option<OtherLayouts> {
         let (group, settings) = (&self.member.group, &self.member.configs[0].given);
-        let ranges = self.division.ranges()?;
+        let ranges = self.handle.ranges()?;
         Some(OtherLayouts::new(
             &group.name,
             ranges,
@@ -388,11 +391,6 @@ impl GroupCandidate {
         contexts.collect()
     }
 
-    fn handles(&self) -> impl Iterator<Item = CandidateHandle> {
-        let statuses = self.statuses.iter();
-        statuses.map(|status| CandidateHandle::new(status.reader()))
-    }
-
     #[cfg(feature = "test-util")]
     fn leases(&self) -> impl Iterator<Item = &LeaseKey> {
         self.member.configs.iter().map(|config| &config.lease)
@@ -413,7 +411,7 @@ impl GroupCandidate {
 impl fmt::Debug for GroupCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GroupCandidate")
-            .field("parts", &self.division)
+            .field("parts", &self.handle)
             .field("member", &self.member)
             .finish_non_exhaustive()
     }

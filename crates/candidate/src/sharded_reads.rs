@@ -84,7 +84,10 @@ impl ShardedReads {
     ) -> Result<Response<FrameBody>, Error> {
         let span = match &read.page {
             None => self.first_span(),
-            Some(token) => match self.positions.find(&ReadPosition::Page(read.key(token))) {
+            Some(token) => match self
+                .positions
+                .take_page(&ReadPosition::Page(read.key(token)))
+            {
                 Some(span) => span,
                 // Its earlier pages were of ranges that are not known any more.
                 None => return Ok(watch_body::expired_list()),

@@ -71,7 +71,7 @@ const GROUPS: u64 = 16;
 /// Worlds beyond the bound that are looked into for one with two leaders.
 const BEYOND: u64 = 20;
 
-/// What stands before the seed of a group.
+/// The prefix of the seed of a group.
 const GROUP_SEED: &str = "group-";
 
 /// Where the page goes.

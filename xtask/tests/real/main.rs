@@ -116,8 +116,8 @@ fn without_the_api_no_candidates_are_served() {
 fn the_manifests_are_accepted_and_grant_the_least() {
     let cluster = RealCluster::start(&Options::default()).unwrap();
     let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
-    // Eleven of the base and 21 of the policies, the CRD, three Roles with their bindings, and a FlowSchema.
-    assert_eq!(said.matches(" created").count(), 45, "{said}");
+    // Those of the base and of the policies, the CRD, seven Roles with their bindings, a Service and two FlowSchemas.
+    assert_eq!(said.matches(" created").count(), 47, "{said}");
     manifests::check_rights(&kubectl(), &cluster.kubeconfig()).unwrap();
     manifests::check_flow(&kubectl(), &cluster.kubeconfig()).unwrap();
 }

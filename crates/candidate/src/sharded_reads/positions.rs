@@ -47,14 +47,18 @@ impl Positions {
         self.note(position, span, false);
     }
 
-    /// The span that is held up to this place.
-    pub(super) fn find(&self, position: &ReadPosition) -> Option<ReadSpan> {
-        let known = self.lock();
-        known
-            .iter()
-            .find(|it| it.position == *position)?
-            .span
-            .clone()
+    /// The span of the list whose next page a client asks for. It is forgotten then: a server gives the same token to a later
+    /// list of the same version, which may be of other ranges. `None` also where two lists of different ranges are here.
+    pub(super) fn take_page(&self, position: &ReadPosition) -> Option<ReadSpan> {
+        let mut all = self.lock();
+        let place = all.iter().position(|it| it.position == *position)?;
+        let known = &mut all[place];
+        known.clients = known.clients.saturating_sub(1);
+        let span = known.span.clone();
+        if known.clients == 0 || span.is_none() {
+            all.remove(place);
+        }
+        span
     }
 
     /// The span that is held up to this place, and whether a list has led here. `None` where a watch may not go on, since
@@ -165,13 +169,32 @@ mod tests {
         assert_eq!(positions.resume(&version("1"), &led), None);
     }
 
+    /// Else a list of other ranges at the same version could never be finished.
+    #[test]
+    fn a_page_is_asked_for_once_and_two_lists_of_different_ranges_begin_anew() {
+        let positions = Positions::default();
+        let page = || ReadPosition::Page("1".to_owned());
+        let spans = [ranges(8), ranges(9)].map(ReadSpan::Ranges);
+        for span in &spans {
+            positions.note_list(page(), span.clone());
+            assert_eq!(positions.take_page(&page()).as_ref(), Some(span));
+            assert_eq!(positions.take_page(&page()), None);
+        }
+        for span in &spans {
+            positions.note_list(page(), span.clone());
+        }
+        assert_eq!(positions.take_page(&page()), None);
+        positions.note_list(page(), spans[1].clone());
+        assert_eq!(positions.take_page(&page()).as_ref(), Some(&spans[1]));
+    }
+
     #[test]
     fn the_oldest_places_are_forgotten() {
         let positions = Positions::default();
         for number in 0..=KEPT {
             positions.note_list(version(&number.to_string()), ReadSpan::Whole);
         }
-        assert_eq!(positions.find(&version("0")), None);
-        assert_eq!(positions.find(&version("1")), Some(ReadSpan::Whole));
+        assert_eq!(positions.take_page(&version("0")), None);
+        assert_eq!(positions.take_page(&version("1")), Some(ReadSpan::Whole));
     }
 }

@@ -229,7 +229,7 @@ impl LeaderRouting {
                 what: format!("the EndpointSlice {namespace}/{name}"),
                 why,
             })?;
-            // What is read takes time; a leader that is none any more adds nothing.
+            // Reading takes time; a leader that is none any more adds nothing.
             if wanted.serves && !leadership.is_leader() {
                 return Ok(());
             }

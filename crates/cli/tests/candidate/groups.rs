@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{elector, runs};
 
-/// What the environment says stands in a file of the part; the command of `b` exits, and is started again.
+/// A file of each part holds the words of its environment; the command of `b` exits, and is started again.
 const SCRIPT: &str =
     "echo $$ $ELECTOR_LEASE >> $ELECTOR_PART; [ $ELECTOR_PART = b ] || exec sleep 1000; exit 3";
 

@@ -248,7 +248,7 @@ mod tests {
         RoutedService::of(&service).unwrap()
     }
 
-    /// What the leader of that token and number wants.
+    /// The slice as the leader of that token and number wants it.
     fn wanted(service: &RoutedService, token: u64, serves: bool) -> WantedSlice<'_> {
         const ADDRESSES: [IpAddr; 1] = [IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 1, 1))];
         WantedSlice {
