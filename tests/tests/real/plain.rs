@@ -115,13 +115,20 @@ async fn with_client_go(testbed: Arc<Testbed>) -> Result<()> {
         .leads_within(&second, killed, AFTER_A_CRASH, figure)
         .await?;
 
-    // Released while two wait: one of ours is there in milliseconds, client-go looks once in a while.
-    let third = ours(&testbed, "third")?;
+    // A lease that one of ours releases is another's in milliseconds, and client-go's when it looks.
+    let mut third = ours(&testbed, "third")?;
     third.begins().await?;
+    testbed.stays("second", 2).await?;
+    hands_over(&testbed, &mut second, &third).await?;
     let theirs_two = theirs(&testbed, "theirs-2")?;
     theirs_two.begins().await?;
-    testbed.stays("second", 3).await?;
-    hands_over(&testbed, &mut second, &third).await?;
     testbed.stays("third", 3).await?;
+    let mut released = third.terminate()?;
+    released.at = third.stops(released).await?;
+    let figure = "from our release to client-go";
+    testbed
+        .leads_within(&theirs_two, released, CLIENT_GO_AFTER_A_CRASH, figure)
+        .await?;
+    third.ends_well().await?;
     is_kept(&testbed)
 }
