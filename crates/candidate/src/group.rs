@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use elector_api::GROUP_LABEL;
 use elector_protocol::LeaseKey;
 use tokio::runtime::Handle;
 use tower::BoxError;
@@ -113,6 +114,9 @@ impl GroupCandidate {
             _ => config,
         };
         let timeout = cluster.request_timeout();
+        // Each Lease says what group it belongs to.
+        let group = config.lease.clone();
+        let config = config.lease_label(GROUP_LABEL, group);
         let member = GroupMember::new(&config, &parts, cluster.namespace(), timeout)?;
         let status = |config| StatusPublisher::new(config, cluster.clock());
         let statuses: Vec<StatusPublisher> = member.configs.iter().map(status).collect();

@@ -2,6 +2,7 @@
 //! unwell.
 
 use std::convert::Infallible;
+#[cfg(feature = "events")]
 use std::sync::Arc;
 use std::time::Duration;
 

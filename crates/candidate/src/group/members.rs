@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_api::{GROUP_LABEL, names};
+use elector_api::names;
 use elector_protocol::{Identity, LeaseKey};
 
 use super::parts::{Parts, lease_name};
@@ -78,7 +78,6 @@ impl GroupMember {
                 retry_work: true,
                 ..given.clone()
             };
-            let config = config.lease_label(GROUP_LABEL, &*group.name);
             ResolvedConfig::new(config, namespace, request_timeout)
         });
         Ok(Self {

@@ -275,6 +275,9 @@ worlds! {
     "MC-P8" "plain: a stranger takes the label of a group away": PLAIN
         { interference: Interference { unlabels: 2, ..BLANKED }, full: Only }
         => SafeAndLive(TAKEN | Met::TAKES_UNPROVEN | Met::UNLABELLED);
+    "MC-P8b" "plain: the same, no lease at first": PLAIN
+        { start: Absent, interference: UNLABELLED, full: Only }
+        => SafeAndLive(TAKEN_NEW | Met::UNLABELLED);
 
     // Two leases of a group. The world in which no assignment is broken is too big to be exhausted.
     "MC-GR2" "a group: each assignment forgets who leads": GROUPED with SpreadAnew
