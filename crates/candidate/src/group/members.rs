@@ -109,7 +109,7 @@ fn member_name(given: &Config, longest: usize) -> Result<Identity, ConfigError> 
 
 #[cfg(test)]
 mod tests {
-    use elector_api::{CandidateApi, MEMBER_ANNOTATION};
+    use elector_api::{CandidateApi, GROUP_LABEL, MEMBER_ANNOTATION};
 
     use super::*;
 
