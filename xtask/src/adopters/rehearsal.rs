@@ -1,6 +1,10 @@
 //! `cargo xtask packages`: all of a publication of the crates but the upload.
 
-use anyhow::Result;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
 
 use super::packages::WorkspaceMetadata;
 use crate::cargo_tool::TYPES_OF_KUBERNETES;
@@ -23,8 +27,33 @@ pub(crate) fn rehearse() -> Result<()> {
         .envs([TYPES_OF_KUBERNETES]);
     for published in metadata.published() {
         publish.args(["--package", &published.name]);
+        forget_unpacked(&published.name)?;
     }
     show_and_run(&mut publish)
+}
+
+/// Removes what cargo has unpacked of earlier packages of this name. It takes a version to be the same for ever, also where
+/// it comes from the registry of packages that it has just made, whose folder begins with a dash.
+fn forget_unpacked(name: &str) -> Result<()> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let sources = home.context("no CARGO_HOME")?.join("registry/src");
+    let pattern = format!("{name}-");
+    for registry in fs::read_dir(&sources).into_iter().flatten() {
+        let registry = registry?;
+        if !registry.file_name().to_string_lossy().starts_with('-') {
+            continue;
+        }
+        for package in fs::read_dir(registry.path())? {
+            let package = package?;
+            let version = package.file_name().to_string_lossy().into_owned();
+            let version = version.strip_prefix(&pattern);
+            if version.is_some_and(|it| it.starts_with(|letter: char| letter.is_ascii_digit())) {
+                fs::remove_dir_all(package.path())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
