@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
@@ -32,35 +32,45 @@ pub(crate) fn rehearse() -> Result<()> {
     show_and_run(&mut publish)
 }
 
-/// Removes what cargo has unpacked of earlier packages of this name. It takes a version to be the same for ever, also where
-/// it comes from the registry of packages that it has just made, whose folder begins with a dash.
+/// Removes what cargo has unpacked and built of earlier packages of this name. It takes a version to be the same for ever, also
+/// where it comes from the registry of packages that it has just made, whose folder begins with a dash.
 fn forget_unpacked(name: &str) -> Result<()> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));
     let sources = home.context("no CARGO_HOME")?.join("registry/src");
-    let pattern = format!("{name}-");
-    for registry in fs::read_dir(&sources).into_iter().flatten() {
-        let registry = registry?;
-        if !registry.file_name().to_string_lossy().starts_with('-') {
-            continue;
-        }
-        for package in fs::read_dir(registry.path())? {
-            let package = package?;
-            let version = package.file_name().to_string_lossy().into_owned();
-            let version = version.strip_prefix(&pattern);
-            if version.is_some_and(|it| it.starts_with(|letter: char| letter.is_ascii_digit())) {
-                fs::remove_dir_all(package.path())?;
+    let registries = folders(&sources)?.into_iter().filter(|registry| {
+        let name = registry.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with('-')
+    });
+    let built = paths::workspace().join(BUILT).join("debug/.fingerprint");
+    for folder in registries.chain([built]) {
+        for package in folders(&folder)? {
+            let of = package.file_name().unwrap_or_default().to_string_lossy();
+            // A version, or the hash of a build, follows the name.
+            let rest = of
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix('-'));
+            if rest.is_some_and(|rest| rest.contains('.') || rest.len() == 16) {
+                fs::remove_dir_all(&package)?;
             }
         }
     }
     Ok(())
 }
 
+/// The folders in a folder, none where it does not exist.
+fn folders(of: &Path) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = fs::read_dir(of) else {
+        return Ok(Vec::new());
+    };
+    let paths = entries.map(|entry| Ok(entry?.path()));
+    let mut paths = paths.collect::<Result<Vec<_>>>()?;
+    paths.retain(|path| path.is_dir());
+    Ok(paths)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use serde_json::Value;
 
     use super::*;
