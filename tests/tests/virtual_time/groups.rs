@@ -41,8 +41,8 @@ async fn what_befalls_one_process_costs_its_own_parts_alone() {
     for has_elector in [false, true] {
         let mut group = three_members(has_elector).await;
         for blow in [Blow::Killed, Blow::Ended, Blow::Paused, Blow::CutOff] {
-            // Whatever a newcomer makes move has moved: after it has settled, which takes longer for one that let leases
-            // expire, one part after the other.
+            // The parts that a newcomer gets have moved, one after the other: it settles first, which takes longer for one
+            // that let leases expire.
             pass(seconds(300)).await;
             let (victim, before) = (group.busiest(), group.leaders());
             match blow {

@@ -29,7 +29,7 @@ use self::post_token::PostToken;
 use super::current_term::CurrentTerm;
 use crate::endpoints::Endpoints;
 
-/// What a program beside this process may ask and report.
+/// The place where a program beside this process asks and reports.
 #[derive(Args, Debug)]
 pub(super) struct HttpArgs {
     /// Answer there who leads: / ("name" is the Pod of the leader), /leader, and as server-sent events /sse and /events;
@@ -81,7 +81,7 @@ impl HttpArgs {
         self.native_sidecar
     }
 
-    /// What is to be served, if anything is.
+    /// The answers that are to be served; none without the flag.
     ///
     /// # Errors
     ///

@@ -36,6 +36,8 @@ pub(super) struct LastRevision<'r> {
     pub(super) first: ResourceVersion,
     /// Where strangers wrote it: what they wrote over.
     pub(super) written_over: Option<LeaseRecord>,
+    /// True where a stranger wrote the preferred holder, who may be nobody: the holder renews with it while its work ends.
+    pub(super) preferred_by_stranger: bool,
     /// True where the holder before wrote it to let go.
     pub(super) let_go: bool,
 }
@@ -104,6 +106,16 @@ impl<'r> Memory<'r> {
             _ => ((!unseen).then_some(at), snapshot.version),
         };
         let (last, unread) = (self.last.take(), self.unread.take());
+        let preferred = &snapshot.record.preferred_holder;
+        let stands = last.as_ref().is_some_and(|last| {
+            last.preferred_by_stranger && last.snapshot.record.preferred_holder == *preferred
+        });
+        let is_new = || {
+            let before = last.as_ref();
+            before.is_none_or(|last| last.snapshot.record.preferred_holder != *preferred)
+        };
+        let preferred_by_stranger =
+            preferred.is_some() && (stands || kind == LeaseChangeKind::Foreign && is_new());
         let let_go = match kind {
             LeaseChangeKind::Release => true,
             LeaseChangeKind::Signal => last.as_ref().is_some_and(|last| last.let_go),
@@ -133,6 +145,7 @@ impl<'r> Memory<'r> {
             since,
             first,
             written_over,
+            preferred_by_stranger,
             let_go,
         });
     }

@@ -80,7 +80,7 @@ impl Rules<'_> {
                 self.answered(last, electee, after, at)?;
             }
             // A candidate that a stranger preferred is not the holder's choice.
-            (LeaseChangeKind::HandOff, _) if last.written_over.is_some() => {}
+            (LeaseChangeKind::HandOff, _) if last.preferred_by_stranger => {}
             (LeaseChangeKind::HandOff, Some(successor)) => self.stands(successor)?,
             (LeaseChangeKind::Signal, _) => self.left_alone(before, after)?,
             (LeaseChangeKind::Accept, _) => {

@@ -240,3 +240,29 @@ fn a_hand_over_goes_to_a_candidate() {
         "S7: lease /work @15: handed over to c, which is no candidate",
     );
 }
+
+/// A holder whose work takes a while renews with the preference that it found.
+#[test]
+fn a_stranger_may_prefer_what_is_no_candidate() {
+    let preferring = |renewed| {
+        let mut record = held("a", 1, 15, 0.2, renewed);
+        record["preferredHolder"] = "c".into();
+        record
+    };
+    let history = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &preferring(3.3), Some((11, 1))),
+            lease(6.6, 15, &preferring(6.6), Some((11, 1))),
+            event(7.0, "a", EventKind::WorkStopped),
+            lease(7.1, 16, &held("c", 2, 5, 7.1, 7.1), None),
+        ],
+    );
+    assert_breach(
+        &history,
+        "S7: lease /work @16: handed over to c, which is no candidate",
+    );
+    let mut participants = super::histories::participants();
+    participants.add_foreign(ResourceVersion(14));
+    assert_eq!(messages(&history, &participants), [""; 0]);
+}
