@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::pin::pin;
 
-use futures::AsyncReadExt as _;
+use futures::AsyncBufReadExt as _;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
@@ -88,19 +88,24 @@ pub(super) async fn fetch<'a>(
     most: usize,
     readers: &'a Semaphore,
 ) -> kube::Result<Option<PageText<'a>>> {
-    let body = pin!(client.request_stream(request).await?);
+    let mut body = pin!(client.request_stream(request).await?);
     // It is never closed, so this cannot fail.
     let reader = readers.acquire().await;
     let mut bytes = Vec::new();
-    let bound = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    body.take(bound)
-        .read_to_end(&mut bytes)
-        .await
-        .map_err(kube::Error::ReadEvents)?;
-    Ok((bytes.len() <= most).then_some(PageText {
-        bytes,
-        _reader: reader,
-    }))
+    // `read_to_end` would clear each byte of the buffer before it reads into it.
+    while bytes.len() <= most {
+        let chunk = body.fill_buf().await.map_err(kube::Error::ReadEvents)?;
+        let length = chunk.len();
+        if length == 0 {
+            return Ok(Some(PageText {
+                bytes,
+                _reader: reader,
+            }));
+        }
+        bytes.extend_from_slice(chunk);
+        body.consume_unpin(length);
+    }
+    Ok(None)
 }
 
 /// Adds the objects of a page to a list. Each is in memory alone, beside the text of the page and what the list keeps.
