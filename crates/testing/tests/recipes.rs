@@ -145,6 +145,7 @@ async fn refused_and_unanswered_renewals_cost_the_term_when_the_deadline_has_pas
         pass(seconds(10)).await;
         program.heal();
         let report = program.term_report().await;
+        assert_eq!(report.end, TermEnd::Lost(Loss::DeadlinePassed), "{fault:?}");
         report.assert_nothing_late();
         report.assert_returned();
         program.leads().await;

@@ -345,9 +345,9 @@ impl Testbed {
             let holder = spec.holder_identity.clone().unwrap_or_default();
             (holder, spec.lease_transitions.unwrap_or(0))
         };
-        // A candidate may say that it leads before the watch has brought its lease.
+        // A candidate may say that it leads before the watch has brought its lease, long before on a machine that is busy.
         let named = format!("the lease names {holder}");
-        let term = self.journal.until(&named, PROMPTLY / 2, |entries| {
+        let term = self.journal.until(&named, 3 * PROMPTLY, |entries| {
             let mut led = events(entries, EventKind::Leading);
             let led = led.rfind(|(event, _)| event.name == holder);
             let begun = led.and_then(|(event, _)| event.term);
