@@ -126,6 +126,7 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
         overlays::install_file("namespaced"),
         overlays::install_file("control-plane"),
         overlays::folder("control-plane").join("static-pod.yaml"),
+        manifests.join("examples/group.yaml"),
         manifests.join("examples/sidecar.yaml"),
         manifests.join("examples/static-pod.yaml"),
         manifests.join("examples/wrapper.yaml"),

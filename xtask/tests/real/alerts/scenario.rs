@@ -307,6 +307,13 @@ pub(crate) fn faults() -> Vec<AlertScenario> {
     fault("ElectorLeaderlessLeases", &|it| {
         it.electors(LEADERLESS, &[("0", BEFORE), ("+30", ALWAYS - BEFORE)]);
     });
+    fault("ElectorGroupUneven", &|it| {
+        let due = "elector_group_parts{namespace=\"web\",state=\"to_move\"}";
+        it.electors(
+            due,
+            &[("0", BEFORE), ("1", 40), ("0", ALWAYS - BEFORE - 40)],
+        );
+    });
     fault("ElectorLeaderMakesNoRoom", &|it| {
         it.electors(PREFERENCE, &[("0", BEFORE), ("+30", ALWAYS - BEFORE)]);
     });
