@@ -1,8 +1,8 @@
 //! `cargo xtask test`: every test there is, and a plain word about those that had to be left out.
 //!
 //! ```text
-//!   without a cluster       the simulation, then the model check   ║   everything else
-//!   on a kube-apiserver     scenarios                              ║   fidelity, the cluster itself, kubectl, faults
+//!   first   the simulation, then the model check   ║   all that needs no cluster, then fidelity and the cluster itself
+//!   then    scenarios on a kube-apiserver          ║   shards, kubectl, faults
 //! ```
 //!
 //! Programs beside each other run at the same time, those after each other in turn. A program that fails hides none of
@@ -84,14 +84,13 @@ const COMPUTING: [&str; 2] = ["tests/sim sim", "tests/model model"];
 /// The scenarios on a real kube-apiserver.
 const SCENARIOS: &str = "tests real";
 
-/// Other programs that need one, at least in a part of them, in this order: the processes of all faults start at once, as
-/// those of the scenarios do, so their turn comes when these have started.
-const REAL: [&str; 5] = [
-    "tests fidelity",
-    "tests sharding",
-    CLUSTER.0,
-    "crates/cli dev",
-    "tests/faults faults",
+/// The programs that need one, at least in a part of them: those that wait for it while others compute, the scenarios, and
+/// those beside them. The processes of all faults start at once, as those of the scenarios do, so their turn comes when these
+/// have started.
+const REAL: [&[&str]; 3] = [
+    &["tests fidelity", CLUSTER.0],
+    &[SCENARIOS],
+    &["tests sharding", "crates/cli dev", "tests/faults faults"],
 ];
 
 /// One of them; some of its tests need more, programs of others, which their names say: of client-go, and with `--long` Helm
@@ -122,12 +121,18 @@ pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
         }
     };
     let programs = program::build()?;
-    let lanes = without_cluster(&programs, prepared.is_some());
-    let mut ended = run_phase("without a cluster", lanes, wanted.timeout);
+    let [computing, mut others] = without_cluster(&programs, prepared.is_some());
+    let mut beside_scenarios = Vec::new();
+    if let Some(prepared) = &prepared {
+        let [waiting, scenarios, rest] =
+            on_a_cluster(&programs, prepared, wanted, earlier.as_deref())?;
+        others.extend(waiting);
+        beside_scenarios.extend([scenarios, rest]);
+    }
+    let mut ended = run_phase("first", vec![computing, others], wanted.timeout);
     match &prepared {
         Some(prepared) => {
-            let lanes = on_a_cluster(&programs, prepared, wanted, earlier.as_deref())?;
-            ended.extend(run_phase("on a real kube-apiserver", lanes, wanted.timeout));
+            ended.extend(run_phase("then", beside_scenarios, wanted.timeout));
             if let Some(reason) = &prepared.without_interop {
                 println!("left out: interop with client-go and kube-scheduler, because {reason}");
             }
@@ -185,14 +190,14 @@ fn run_on(release: Release) -> Result<()> {
     show_and_run(&mut real)
 }
 
-/// The lanes of what needs no cluster, and nothing that is run on one later.
-fn without_cluster(programs: &[TestBinary], rest_comes_later: bool) -> Vec<Lane> {
+/// The lanes of what needs no cluster, and nothing that is run on one: programs that compute, and others.
+fn without_cluster(programs: &[TestBinary], rest_has_a_cluster: bool) -> [Lane; 2] {
     let (mut computing, mut others) = (Lane::new(), Lane::new());
     for program in programs {
         let name = program.name.as_str();
         if COMPUTING.contains(&name) {
             computing.push(program.run(&["nice", "-n", "10"]));
-        } else if !rest_comes_later || (name != SCENARIOS && !REAL.contains(&name)) {
+        } else if !rest_has_a_cluster || !REAL.concat().contains(&name) {
             others.push(program.run(&[]));
         }
     }
@@ -204,16 +209,16 @@ fn without_cluster(programs: &[TestBinary], rest_comes_later: bool) -> Vec<Lane>
         name: "documentation".to_owned(),
         command: documented,
     });
-    vec![computing, others]
+    [computing, others]
 }
 
-/// The lanes of what needs a cluster.
+/// The lanes of what needs a cluster, as [`REAL`] names them.
 fn on_a_cluster(
     programs: &[TestBinary],
     prepared: &Prepared,
     wanted: &Wanted,
     earlier_version: Option<&Path>,
-) -> Result<Vec<Lane>> {
+) -> Result<[Lane; 3]> {
     let elector = elector()?;
     let run_of = |program: &TestBinary| {
         let mut run = program.run(&[]);
@@ -250,8 +255,13 @@ fn on_a_cluster(
         let program = program.with_context(|| format!("there is no test program {name}"))?;
         Ok(run_of(program))
     };
-    let rest = REAL.iter().map(|name| named(name));
-    Ok(vec![vec![named(SCENARIOS)?], rest.collect::<Result<_>>()?])
+    let [waiting, scenarios, rest] = REAL.map(|names| {
+        names
+            .iter()
+            .map(|name| named(name))
+            .collect::<Result<Lane>>()
+    });
+    Ok([waiting?, scenarios?, rest?])
 }
 
 /// Has the programs in Go ready that take part beside ours.

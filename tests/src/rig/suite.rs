@@ -57,8 +57,9 @@ impl ScenarioGroup<'_> {
         self
     }
 
-    /// For every change on those kinds of clusters alone. A cluster of its own takes both processors for half a minute; the
-    /// embedded server takes next to nothing, so that what can run on it always does.
+    /// For every change on those kinds of clusters alone, where the others decide nothing. Processes and a cluster of its own
+    /// take both processors for half a minute; the embedded server takes next to nothing, so that what can run on it always
+    /// does.
     #[must_use]
     pub fn every_change_on(mut self, modes: &'static [ClusterMode]) -> Self {
         self.every_change = Some(modes);

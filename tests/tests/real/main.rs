@@ -54,6 +54,7 @@ use elector_tests::rig::{ClusterMode, Implementation, PROMPTLY, Suite};
 
 const OURS: Implementation = Implementation::Elector;
 const CLIENT_GO: Implementation = Implementation::ClientGo;
+const GATE_ON: &[ClusterMode] = &[ClusterMode::GateOn];
 const GATE_OFF: &[ClusterMode] = &[ClusterMode::GateOff];
 const CUSTOM: &[ClusterMode] = &[ClusterMode::Custom];
 const WITHOUT_GATE: &[ClusterMode] = &[ClusterMode::GateOff, ClusterMode::Custom];

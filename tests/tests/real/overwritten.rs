@@ -17,12 +17,13 @@ use futures::future::try_join_all;
 
 use self::stranger_writes::{BLANKED, LEADER, MARGIN, OVERWRITTEN, STANDBY, StrangerWrite};
 use crate::hosted_candidates::Host;
-use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, OURS, PROMPTLY};
+use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, GATE_ON, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut shared = suite
         .shared(OURS, EVERYWHERE)
-        .and(CLIENT_GO, CLIENT_GO_MODES);
+        .and(CLIENT_GO, CLIENT_GO_MODES)
+        .every_change_on(GATE_ON);
     shared.add("lease_is_overwritten_by_a_stranger", 60, |testbed| {
         done_to(testbed, OVERWRITTEN)
     });

@@ -8,12 +8,14 @@ use anyhow::{Result, bail, ensure};
 use elector_tests::rig::{JournalMark, StartedCandidate, Suite, Testbed};
 use kube::api::ListParams;
 
-use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, OURS, PROMPTLY, SHORT_LEASE};
+use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, GATE_OFF, OURS, PROMPTLY, SHORT_LEASE};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut everywhere = suite.shared(OURS, EVERYWHERE);
+    let mut everywhere = suite.shared(OURS, EVERYWHERE).every_change_on(GATE_OFF);
     everywhere.add("plain_candidates_follow_each_other", 25, among_ours);
-    let mut shared = suite.shared(CLIENT_GO, CLIENT_GO_MODES);
+    let mut shared = suite
+        .shared(CLIENT_GO, CLIENT_GO_MODES)
+        .every_change_on(GATE_OFF);
     shared.add("plain_candidates_beside_client_go", 40, with_client_go);
 }
 

@@ -7,12 +7,14 @@ use anyhow::{Result, ensure};
 use elector_tests::rig::{LONGEST_LEASE, Suite, Testbed, between, revisions};
 use kube::api::DeleteParams;
 
-use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, crash_limit};
+use crate::{CLIENT_GO, EVERYWHERE, GATE_OFF, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut ours = suite.shared(OURS, EVERYWHERE);
     ours.add("lease_is_deleted_while_led", 35, deleted);
-    let mut theirs = suite.shared(CLIENT_GO, EVERYWHERE);
+    let mut theirs = suite
+        .shared(CLIENT_GO, EVERYWHERE)
+        .every_change_on(GATE_OFF);
     theirs.add("plain_holder_is_left_alone", 40, plain_holder);
 }
 

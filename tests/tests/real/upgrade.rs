@@ -11,12 +11,13 @@ use elector_tests::rig::{
 };
 
 use crate::restored::one_at_a_time;
-use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, OURS, PROMPTLY, crash_limit};
+use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, GATE_ON, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut shared = suite
         .shared(OURS, EVERYWHERE)
-        .and(CLIENT_GO, CLIENT_GO_MODES);
+        .and(CLIENT_GO, CLIENT_GO_MODES)
+        .every_change_on(GATE_ON);
     shared.add("nodes_are_upgraded_and_rolled_back", 120, back_and_forth);
 }
 

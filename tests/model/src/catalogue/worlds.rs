@@ -55,7 +55,7 @@ worlds! {
     "MC-G2" "3 candidates, hand-offs, holders that let go": THREE
         { releases: true, interference: UNKNOWN, full: Only } => Safe(HANDED_OVER | Met::THIRD);
     "MC-Y2" "all rules, 3 candidates, 1 deletion": THREE
-        { interference: Interference { deletions: 1, ..UNKNOWN } } => Safe(HANDED_OVER | Met::THIRD | Met::RETURNS);
+        { interference: Interference { deletions: 1, ..UNKNOWN }, full: Only } => Safe(HANDED_OVER | Met::THIRD | Met::RETURNS);
     "MC-S14" "all at once: 3 candidates, 2 electors": THREE
         { electors: 2, lagging: 0, releases: true, interference: Interference { deletions: 1, ..UNKNOWN }, full: Only }
         => Safe(HANDED_OVER | Met::THIRD | Met::RETURNS);
@@ -114,7 +114,7 @@ worlds! {
     "MC-M1-off" "renewTime compared with clocks that agree": BASE with ExpireByRenewTime(0)
         { lagging: 0 } => Safe(HANDED_OVER);
     "MC-S7" "a holder shortens W and H, forgets old replies": BASE with ShortenAndForget
-        { timing: RENEWS_AT_WILL } => Safe(HANDED_OVER);
+        { timing: RENEWS_AT_WILL, full: Only } => Safe(HANDED_OVER);
     "MC-S11" "an elector revokes its grants at once": BASE with RevokeGrants {} => Safe(HANDED_OVER);
 
     // Grants on unanimous acks are safe as long as no object is deleted, and are no rule of ours.
