@@ -444,7 +444,7 @@ impl ServerProgram {
         let mut command = Command::new(&self.path);
         command.args(&self.flags);
         // Most of these servers live for a minute: kube-apiserver starts in 1.2 seconds of a processor instead of 2.1 when
-        // Go collects garbage for a reason alone, and takes 420 MB instead of 260.
+        // Go collects garbage near the memory limit alone, and takes 420 MB instead of 260.
         command.envs([("GOGC", "off"), ("GOMEMLIMIT", "512MiB")]);
         let log = File::create(&self.log)
             .with_context(|| format!("failed to create {}", self.log.display()))?;
