@@ -70,7 +70,7 @@ pub async fn run(args: &ScaleArgs) -> Result<()> {
             "`{line}`, {server}, {processors} processors.\n\n{}\n",
             table.trim_end()
         );
-        measured::record("docs/scale.md", args.server.name(), &text)?;
+        measured::record("docs/scale.md", args.table_name(), &text)?;
     }
     ensure!(
         figures.iter().all(ScaleFigures::is_complete),

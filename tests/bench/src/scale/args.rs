@@ -23,6 +23,11 @@ pub struct ScaleArgs {
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub candidates: u32,
 
+    /// Measure the same in groups too: how many leases form one, in which one process has a candidate for each of them. At the
+    /// end a further member joins the first group
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_024))]
+    pub parts: Option<u32>,
+
     /// The API server: the one of `elector dev`, in memory, or a real kube-apiserver with its etcd
     #[arg(long, value_enum, default_value = "embedded")]
     pub server: ServerName,
@@ -90,6 +95,8 @@ pub(crate) struct RunSize {
     pub(crate) leases: u32,
     /// Of each lease.
     pub(crate) candidates: u32,
+    /// The leases of a group, where there are groups.
+    pub(crate) parts: Option<u32>,
     pub(crate) namespaces: u32,
     pub(crate) connections: u32,
     /// The number of leases that get their candidates in a second, at most.
@@ -108,27 +115,26 @@ const RENEWALS: u32 = 100;
 /// The bounds of the lease duration.
 const DURATIONS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(3600));
 
-// === impl ServerName ===
-
-impl ServerName {
-    /// Its name in the document.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Embedded => "scale on the embedded API server",
-            Self::Real => "scale on kube-apiserver",
-        }
-    }
-}
-
 // === impl ScaleArgs ===
 
 impl ScaleArgs {
     /// The sizes to be measured.
     pub(crate) fn sizes(&self) -> Result<Vec<RunSize>> {
-        self.leases
-            .iter()
-            .map(|leases| self.size(*leases))
+        let without = self.parts.is_some().then_some(None);
+        let grouped = without.into_iter().chain([self.parts]);
+        let each = self.leases.iter();
+        each.flat_map(|leases| grouped.clone().map(|parts| self.size(*leases, parts)))
             .collect()
+    }
+
+    /// The name of the table in the document.
+    pub(crate) fn table_name(&self) -> &'static str {
+        match (self.server, self.parts) {
+            (ServerName::Embedded, None) => "scale on the embedded API server",
+            (ServerName::Embedded, Some(_)) => "groups on the embedded API server",
+            (ServerName::Real, None) => "scale on kube-apiserver",
+            (ServerName::Real, Some(_)) => "groups on kube-apiserver",
+        }
     }
 
     /// The command line that measures the same.
@@ -143,6 +149,9 @@ impl ScaleArgs {
             line.push(' ');
             line.push_str(flag);
         };
+        if let Some(parts) = self.parts {
+            add(&format!("--parts {parts}"));
+        }
         if self.server == ServerName::Real {
             add("--server real");
         }
@@ -167,11 +176,17 @@ impl ScaleArgs {
         line
     }
 
-    fn size(&self, leases: u32) -> Result<RunSize> {
+    fn size(&self, leases: u32, parts: Option<u32>) -> Result<RunSize> {
         let of_all = leases.saturating_mul(self.candidates);
         let namespaces = self
             .namespaces
             .unwrap_or_else(|| of_all.div_ceil(NAMESPACE_CANDIDATES));
+        if let Some(parts) = parts {
+            ensure!(
+                leases.is_multiple_of(parts),
+                "{leases} leases are no groups of {parts}: --leases must be a multiple of --parts"
+            );
+        }
         let of_one = leases.div_ceil(namespaces).saturating_mul(self.candidates);
         ensure!(
             of_one <= MOST_CANDIDATES,
@@ -196,6 +211,7 @@ impl ScaleArgs {
         Ok(RunSize {
             leases,
             candidates: self.candidates,
+            parts,
             namespaces,
             connections: self.connections,
             rate: self.rate,
@@ -212,6 +228,11 @@ impl RunSize {
         (0..self.namespaces)
             .map(|number| format!("{prefix}-{number}"))
             .collect()
+    }
+
+    /// The group of a lease, where there are groups; all its leases are in one namespace.
+    pub(crate) fn group(&self, lease: u32) -> Option<u32> {
+        self.parts.map(|parts| lease / parts)
     }
 
     /// When the candidate of this number registers, counted from the first one.
@@ -272,6 +293,10 @@ mod tests {
                 "--lease-duration is 10s: must be whole seconds from 15s to 1h",
             ),
             (&["--candidates=65"][..], "65 is not in 1..=64"),
+            (
+                &["--leases=1000", "--parts=16"][..],
+                "1000 leases are no groups of 16: --leases must be a multiple of --parts",
+            ),
         ] {
             let error = sizes(flags).unwrap_err();
             assert!(error.contains(text), "{error}");

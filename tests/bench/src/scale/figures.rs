@@ -8,7 +8,7 @@ use crate::scale::args::RunSize;
 use crate::scale::bare::BareTimes;
 use crate::scale::bare_client::BareClientTimes;
 use crate::scale::benchmarked_elector::{ResourceUsage, ScrapedFigures};
-use crate::scale::fleet::{ElectionTimes, FleetCounts};
+use crate::scale::fleet::{ElectionTimes, FleetCounts, JoinTimes};
 
 /// The figures of one measurement: what was counted and timed, and what follows from it. Times are seconds, memory is bytes.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +19,8 @@ pub struct ScaleFigures {
     pub leases: u32,
     /// The number of candidates of each.
     pub candidates: u32,
+    /// The leases of each group, where there are groups.
+    pub parts: Option<u32>,
     /// Over how many namespaces.
     pub namespaces: u32,
     /// The lease duration of all, seconds.
@@ -47,6 +49,8 @@ pub struct ScaleFigures {
     pub election: Phase,
     /// The renewals that followed.
     pub hold: Phase,
+    /// The member that joined a group after that, where there are groups.
+    pub join: Option<MemberJoin>,
     /// The events and requests of a client that decides nothing, where there were any.
     pub client: Option<BareClient>,
     /// The writes by themselves, where they were timed.
@@ -98,6 +102,19 @@ pub struct Phase {
     pub watch_restarts: u64,
     /// The counts of the candidates.
     pub fleet: FleetCounts,
+}
+
+/// The moves to a member that has joined a group, and their cost for the elector.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MemberJoin {
+    /// The leases that moved.
+    pub moves: u64,
+    /// From the registration of its first candidate until the last of them was handed over, seconds.
+    pub last: f64,
+    /// The requests of the elector.
+    pub requests: u64,
+    /// Processor time of the elector, seconds.
+    pub processor: f64,
 }
 
 /// The events and requests of the elections, received and sent by kube alone.
@@ -231,6 +248,20 @@ impl Resident {
     }
 }
 
+// === impl MemberJoin ===
+
+impl MemberJoin {
+    pub(crate) fn of(times: JoinTimes, before: &PhaseBorder, after: &PhaseBorder) -> Self {
+        let phase = Phase::between(before, after);
+        Self {
+            moves: times.moves,
+            last: times.last.as_secs_f64(),
+            requests: phase.requests,
+            processor: phase.processor,
+        }
+    }
+}
+
 // === impl BareClient ===
 
 impl BareClient {
@@ -279,6 +310,7 @@ impl ScaleFigures {
             server,
             leases: size.leases,
             candidates: size.candidates,
+            parts: size.parts,
             namespaces: size.namespaces,
             lease_duration: size.timing.lease_duration.as_secs(),
             renew_interval: size.timing.renew_interval.as_secs_f64(),
@@ -293,9 +325,16 @@ impl ScaleFigures {
             resident: Resident::of(size.leases, &idle.usage, &elected.usage, &held.usage),
             client: client.map(|client| BareClient::of(client, election.per_event)),
             election,
+            join: None,
             hold: Phase::between(elected, held),
             bare: bare.map(|bare| BareWrites::of(all_connections, bare, times.led)),
         }
+    }
+
+    /// The number of leases, and of those in a group.
+    pub(crate) fn name(&self) -> String {
+        let groups = self.parts.map(|parts| format!(" in groups of {parts}"));
+        format!("{} leases{}", self.leases, groups.unwrap_or_default())
     }
 
     /// True if all leases came to be led.

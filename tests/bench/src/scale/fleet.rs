@@ -25,7 +25,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::scale::args::RunSize;
-use crate::scale::follower::{accept, ack, candidate, lease_key, lease_number, renewal, snapshot};
+use crate::scale::follower::{
+    accept, ack, candidate, lease_key, lease_number, of_member, renewal, snapshot, successor,
+};
 
 /// The candidates of a measurement.
 pub(crate) struct Fleet {
@@ -47,6 +49,8 @@ pub(crate) struct Fleet {
     began: Instant,
     last_event: Instant,
     registered_all: Option<Duration>,
+    /// When a lease was handed over last.
+    handed_over: Option<Instant>,
 }
 
 /// The events received and the writes sent.
@@ -64,6 +68,8 @@ pub struct FleetCounts {
     pub acks: u64,
     /// Renewals.
     pub renewals: u64,
+    /// Leases that their holder handed over to the candidate that the elector preferred.
+    pub hand_overs: u64,
     /// Writes that were not carried out; they are repeated where they still have a purpose.
     pub failures: u64,
     /// Lists after a gap: events before them were not counted.
@@ -91,7 +97,8 @@ struct LeaseProgress {
 
 /// A write that is to be sent.
 enum Request {
-    Register(u32),
+    /// A lease, and the number of a candidate of it.
+    Register(u32, u32),
     Ack(Box<LeaseCandidate>),
     Hold(u32, Box<Lease>, HolderWrite),
 }
@@ -101,11 +108,12 @@ enum Request {
 enum HolderWrite {
     Accept,
     Renew,
+    HandOver,
 }
 
 /// The outcome of a write.
 enum Response {
-    Registered(u32, WriteOutcome<LeaseCandidate>),
+    Registered(u32, u32, WriteOutcome<LeaseCandidate>),
     Acked(WriteOutcome<LeaseCandidate>),
     Held(u32, Box<Lease>, HolderWrite, WriteOutcome<Lease>),
 }
@@ -125,6 +133,15 @@ pub(crate) struct ElectionTimes {
     pub(crate) to_lead: Vec<Duration>,
 }
 
+/// The moves after a member has joined a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JoinTimes {
+    /// The leases that were handed over.
+    pub(crate) moves: u64,
+    /// From the registration of its first candidate until the last of them was written.
+    pub(crate) last: Duration,
+}
+
 /// The prefix of the namespaces.
 pub(crate) const PREFIX: &str = "scale";
 /// The time limit until all is quiet.
@@ -133,6 +150,8 @@ const SETTLES: Duration = Duration::from_secs(30);
 const PROGRESS: Duration = Duration::from_secs(10);
 /// For how long nothing must happen until all is reported.
 const QUIET: Duration = Duration::from_millis(1500);
+/// For how long a member that has its share is watched: what moves then is too much.
+const AFTERWARDS: Duration = Duration::from_secs(20);
 
 // === impl FleetCounts ===
 
@@ -146,6 +165,7 @@ impl FleetCounts {
             accepts: self.accepts - before.accepts,
             acks: self.acks - before.acks,
             renewals: self.renewals - before.renewals,
+            hand_overs: self.hand_overs - before.hand_overs,
             failures: self.failures - before.failures,
             gaps: self.gaps - before.gaps,
             further_terms: self.further_terms - before.further_terms,
@@ -181,6 +201,7 @@ impl Fleet {
             began: now,
             last_event: now,
             registered_all: None,
+            handed_over: None,
         }
     }
 
@@ -208,8 +229,44 @@ impl Fleet {
 
     /// Renews for a while, and then never again. The renewals are spread evenly, as they are long after the elections.
     pub(crate) async fn hold(&mut self, time: Duration) -> Result<()> {
+        let deadline = Instant::now() + time;
+        self.spread_renewals();
+        self.run_until(deadline).await?;
+        self.renewals.clear();
+        self.settle().await
+    }
+
+    /// A further member registers in the first group, of this number of leases. Goes on for a while after it has its share,
+    /// but no longer than `patience`.
+    pub(crate) async fn join(&mut self, parts: u32, patience: Duration) -> Result<JoinTimes> {
+        let (began, before) = (Instant::now(), self.counts.hand_overs);
+        let newcomer = self.size.candidates;
+        self.urgent
+            .extend((0..parts).map(|lease| Request::Register(lease, newcomer)));
+        self.spread_renewals();
+        let share = u64::from(parts / (newcomer + 1));
+        while self.counts.hand_overs < before + share && began.elapsed() < patience {
+            self.turn(began + patience).await?;
+        }
+        self.run_until(Instant::now() + AFTERWARDS).await?;
+        self.renewals.clear();
+        self.settle().await?;
+        let last = self.handed_over.filter(|last| *last > began);
+        Ok(JoinTimes {
+            moves: self.counts.hand_overs - before,
+            last: last.map_or(Duration::ZERO, |last| last - began),
+        })
+    }
+
+    async fn run_until(&mut self, deadline: Instant) -> Result<()> {
+        while Instant::now() < deadline {
+            self.turn(deadline).await?;
+        }
+        Ok(())
+    }
+
+    fn spread_renewals(&mut self) {
         let (now, interval) = (Instant::now(), self.size.timing.renew_interval);
-        let deadline = now + time;
         let scheduled = self
             .leases
             .iter()
@@ -218,11 +275,6 @@ impl Fleet {
         self.renewals = scheduled
             .map(|(_, number)| (now + interval * number / self.size.leases, number))
             .collect();
-        while Instant::now() < deadline {
-            self.turn(deadline).await?;
-        }
-        self.renewals.clear();
-        self.settle().await
     }
 
     /// Goes on until all is quiet, but not for long.
@@ -287,8 +339,10 @@ impl Fleet {
             let request = match self.urgent.pop_front() {
                 Some(request) => request,
                 None if self.next < self.size.all_candidates() && self.registers_at() <= now => {
+                    let number = self.next;
                     self.next += 1;
-                    Request::Register(self.next - 1)
+                    let of_each = self.size.candidates;
+                    Request::Register(number / of_each, number % of_each)
                 }
                 None => return,
             };
@@ -318,18 +372,21 @@ impl Fleet {
     fn perform(&mut self, now: Instant, request: Request) {
         let writer = self.writer.clone();
         match request {
-            Request::Register(number) => {
-                let (lease, turn) = (number / self.size.candidates, number % self.size.candidates);
+            Request::Register(lease, turn) => {
                 self.leases[lease as usize].began.get_or_insert(now);
                 let key = lease_key(PREFIX, &self.size, lease);
                 let timing = &self.size.timing;
                 let object = candidate(writer.candidate_api(), &key, turn, timing, wall_clock());
+                let object = match self.size.group(lease) {
+                    Some(group) => object.map(|object| of_member(object, group, turn)),
+                    None => object,
+                };
                 self.running.spawn(async move {
                     let outcome = match object {
                         Some(object) => writer.post_candidate(&object).await,
                         None => WriteOutcome::Gone,
                     };
-                    Response::Registered(number, outcome)
+                    Response::Registered(lease, turn, outcome)
                 });
             }
             Request::Ack(candidate) => {
@@ -354,6 +411,11 @@ impl Fleet {
         Some(match write {
             HolderWrite::Accept => accept(&snapshot, &self.size.timing, wall_clock()),
             HolderWrite::Renew => renewal(&snapshot.record, wall_clock()),
+            HolderWrite::HandOver => {
+                let to = successor(&snapshot.record)?.clone();
+                let window = self.size.timing.accept_window;
+                snapshot.record.granted(to, window, wall_clock())
+            }
         })
     }
 
@@ -438,20 +500,30 @@ impl Fleet {
         if progress.held.as_ref().and_then(newer) < newer(&lease) {
             progress.held = Some(lease);
         }
+        // A lease that is handed over is not held any more: its next term is no sign of a holder that was late.
+        let held = progress.held.as_ref();
+        if held.is_some_and(|held| {
+            snapshot(held).is_some_and(|held| successor(&held.record).is_some())
+        }) && let Some(held) = progress.held.take()
+        {
+            progress.writing = true;
+            let request = Request::Hold(number, Box::new(held), HolderWrite::HandOver);
+            self.urgent.push_front(request);
+        }
     }
 
     fn handle_response(&mut self, response: Response) {
         match response {
-            Response::Registered(_, WriteOutcome::Done(_) | WriteOutcome::AlreadyExists) => {
+            Response::Registered(_, _, WriteOutcome::Done(_) | WriteOutcome::AlreadyExists) => {
                 self.counts.registrations += 1;
                 self.registered += 1;
                 if self.registered == self.size.all_candidates() {
                     self.registered_all = Some(self.began.elapsed());
                 }
             }
-            Response::Registered(number, _) => {
+            Response::Registered(lease, turn, _) => {
                 self.counts.failures += 1;
-                self.urgent.push_back(Request::Register(number));
+                self.urgent.push_back(Request::Register(lease, turn));
             }
             // The watch brings what was acked in between.
             Response::Acked(WriteOutcome::Done(_)) => self.counts.acks += 1,
@@ -471,10 +543,14 @@ impl Fleet {
         outcome: WriteOutcome<Lease>,
     ) {
         match outcome {
+            WriteOutcome::Done(_) if write == HolderWrite::HandOver => {
+                self.counts.hand_overs += 1;
+                self.handed_over = Some(Instant::now());
+            }
             WriteOutcome::Done(lease) => {
                 match write {
                     HolderWrite::Accept => self.counts.accepts += 1,
-                    HolderWrite::Renew => self.counts.renewals += 1,
+                    _ => self.counts.renewals += 1,
                 }
                 self.keep(number, lease);
             }

@@ -1,6 +1,6 @@
 //! The writes of one candidate: its registration, its ack, and what it does with a lease that it is granted.
 
-use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_api::{CandidateApi, GROUP_LABEL, Lease, LeaseCandidate, MEMBER_ANNOTATION};
 use elector_protocol::{
     CandidateTiming, Identity, LeaseKey, LeaseRecord, LeaseSnapshot, StrategyName, Timestamp, Token,
 };
@@ -12,7 +12,8 @@ const VERSION: &str = "1.0.0";
 
 /// The key of a lease.
 pub(crate) fn lease_key(prefix: &str, size: &RunSize, lease: u32) -> LeaseKey {
-    let namespace = format!("{prefix}-{}", lease % size.namespaces);
+    let spread = size.group(lease).unwrap_or(lease);
+    let namespace = format!("{prefix}-{}", spread % size.namespaces);
     LeaseKey::new(namespace, format!("lease-{lease:06}"))
 }
 
@@ -39,6 +40,21 @@ pub(crate) fn candidate(
     Some(candidate)
 }
 
+/// The same as that of a member of a group.
+pub(crate) fn of_member(mut candidate: LeaseCandidate, group: u32, number: u32) -> LeaseCandidate {
+    let (group, member) = (
+        format!("group-{group:05}"),
+        format!("member-{group:05}-{number}"),
+    );
+    let metadata = &mut candidate.metadata;
+    metadata.name = Some(format!("{member}.{}", candidate.spec.lease_name));
+    let labels = metadata.labels.get_or_insert_default();
+    labels.insert(GROUP_LABEL.to_owned(), group);
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(MEMBER_ANNOTATION.to_owned(), member);
+    candidate
+}
+
 /// The ack of a ping, where one is open.
 pub(crate) fn ack(candidate: &LeaseCandidate, now: Timestamp) -> Option<LeaseCandidate> {
     let spec = &candidate.spec;
@@ -61,6 +77,12 @@ pub(crate) fn accept(
         duration_seconds: i32::try_from(timing.lease_duration.as_secs()).ok(),
         ..renewal(&grant.record, now)
     }
+}
+
+/// The candidate that the holder of a lease is to make room for.
+pub(crate) fn successor(record: &LeaseRecord) -> Option<&Identity> {
+    let preferred = record.preferred_holder.as_ref();
+    preferred.filter(|preferred| record.holder.as_ref() != Some(preferred))
 }
 
 /// The renewal of a lease.

@@ -14,7 +14,7 @@ use crate::scale::args::{RunSize, ScaleArgs, ServerName};
 use crate::scale::bare::{self, write_bare};
 use crate::scale::bare_client::{self, run_bare_client};
 use crate::scale::benchmarked_elector::BenchmarkedElector;
-use crate::scale::figures::{PhaseBorder, ScaleFigures};
+use crate::scale::figures::{MemberJoin, PhaseBorder, ScaleFigures};
 use crate::scale::fleet::{self, Fleet};
 use crate::scale::server::{BenchServer, create_namespaces};
 
@@ -54,6 +54,13 @@ pub(crate) async fn measure(
     let elected = border(&elector, &fleet, &client).await?;
     fleet.hold(args.hold).await?;
     let held = border(&elector, &fleet, &client).await?;
+    let joined = match size.parts {
+        Some(parts) => {
+            let times = fleet.join(parts, args.patience).await?;
+            Some((times, border(&elector, &fleet, &client).await?))
+        }
+        None => None,
+    };
     drop((elector, fleet));
     // The elector has been measured by now: its figures do not depend on those of the client.
     let client = run_bare_client(size, server.kubeconfig(), &writer, args.patience).await;
@@ -69,7 +76,9 @@ pub(crate) async fn measure(
         None
     };
     let states = [idle, elected, held];
-    let figures = ScaleFigures::of(server.description(), size, times, &states, (client, bare));
+    let mut figures = ScaleFigures::of(server.description(), size, times, &states, (client, bare));
+    let [_, _, held] = &states;
+    figures.join = joined.map(|(times, joined)| MemberJoin::of(times, held, &joined));
     Ok(figures)
 }
 

@@ -8,8 +8,11 @@ use crate::scale::figures::{LatencySummary, Phase, ScaleFigures};
 type Cell = fn(&ScaleFigures) -> String;
 
 /// The figures, one line each.
-const LINES: [(&str, Cell); 29] = [
+const LINES: [(&str, Cell); 32] = [
     ("candidates of each lease", |it| it.candidates.to_string()),
+    ("leases of each group", |it| {
+        it.parts.map(|parts| parts.to_string()).unwrap_or_default()
+    }),
     ("namespaces", |it| it.namespaces.to_string()),
     ("lease duration, renew interval", |it| {
         format!("{} s, {:.1} s", it.lease_duration, it.renew_interval)
@@ -80,6 +83,15 @@ const LINES: [(&str, Cell); 29] = [
         )
     }),
     (
+        "a member joins one group: moves, the last one after",
+        |it| join(it, |join| format!("{}, {}", join.moves, seconds(join.last))),
+    ),
+    ("the same: requests, processor time of the elector", |it| {
+        join(it, |join| {
+            format!("{}, {}", join.requests, seconds(join.processor))
+        })
+    }),
+    (
         "bare client: processor time for each event and response",
         |it| client(it, |client| micros(client.per_event)),
     ),
@@ -117,7 +129,7 @@ pub fn table(figures: &[ScaleFigures]) -> String {
     }
     for measured in figures {
         for note in notes(measured) {
-            let _ = writeln!(text, "\n{} leases: {note}.", measured.leases);
+            let _ = writeln!(text, "\n{}: {note}.", measured.name());
         }
     }
     text.push_str(&growth(figures));
@@ -134,10 +146,10 @@ fn growth(figures: &[ScaleFigures]) -> String {
         let ratio = |cost: fn(&ScaleFigures) -> f64| cost(measured) / cost(first);
         let _ = write!(
             text,
-            "\n{} leases ÷ {} leases: {:.2} in processor time for each lease, {:.2} for each event and response, {:.2} in \
+            "\n{} ÷ {}: {:.2} in processor time for each lease, {:.2} for each event and response, {:.2} in \
              resident memory for each lease.\n",
-            measured.leases,
-            first.leases,
+            measured.name(),
+            first.name(),
             ratio(ScaleFigures::processor_per_lease),
             ratio(|it| it.election.per_event),
             ratio(|it| it.resident.per_lease),
@@ -194,6 +206,10 @@ fn client(
     cell: fn(&crate::scale::figures::BareClient) -> String,
 ) -> String {
     measured.client.as_ref().map(cell).unwrap_or_default()
+}
+
+fn join(measured: &ScaleFigures, cell: fn(&crate::scale::figures::MemberJoin) -> String) -> String {
+    measured.join.as_ref().map(cell).unwrap_or_default()
 }
 
 fn latency(latency: &LatencySummary) -> String {
