@@ -117,7 +117,8 @@ async fn better_arrives(testbed: Arc<Testbed>) -> Result<()> {
     testbed.figure("gap", gap);
     if testbed.implementation() == OURS {
         ensure!(stopped <= led, "the holder worked on");
-        let limit = Duration::from_secs(1);
+        // Far below a lease duration, after which it would be no hand-over.
+        let limit = Duration::from_secs(5);
         ensure!(gap < limit, "the hand-over took {gap:?}");
     }
     testbed.stays("better", 2).await
