@@ -20,6 +20,7 @@ mod stop_timer;
 pub(crate) mod supervisor;
 mod supervisor_pipe;
 mod term_runner;
+mod warm_command;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,7 @@ use self::events::{EventLines, print_renewals};
 use self::group::run_group;
 use self::run_end::{WRONG_USAGE, exit_code, grace_after_loss};
 use self::term_runner::{ProgramBeside, TermRunner};
+use self::warm_command::WarmCommand;
 use crate::output;
 
 /// Runs the sub-command.
@@ -128,13 +130,21 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
         }
         None => Vec::new(),
     };
+    let (program, warm) = match program {
+        Some(program) if args.http.keeps_command_warm() => {
+            let started = WarmCommand::start(program, environment.clone());
+            (None, Some(started.context("run the command")?))
+        }
+        program => (program, None),
+    };
     let runner = TermRunner {
         grace: args.candidate.grace_period(),
         sidecar: args.http.is_on().then(|| ProgramBeside {
             program_ends_first: args.http.ends_after_program(),
-            ending,
+            ending: Arc::clone(&ending),
         }),
         program,
+        warm: warm.clone(),
         environment,
         retries,
         current,
@@ -150,11 +160,27 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
             .tell(event);
     });
     let work = |leadership| runner.clone().run(leadership);
-    match candidate.run(work, shutdown).await {
-        Ok(outcome) => Ok(outcome
-            .value
-            .flatten()
-            .map_or(ExitCode::SUCCESS, ExitCode::from)),
+    let shutdown = async {
+        match &warm {
+            Some(warm) => tokio::select! {
+                () = shutdown => {}
+                _ = warm.exited() => {}
+            },
+            None => shutdown.await,
+        }
+    };
+    let ended = candidate.run(work, shutdown).await;
+    let mut code = None;
+    if let Some(warm) = warm {
+        warm.terminate();
+        let exited = warm.exited().await;
+        code = (!ending.load(Ordering::Relaxed)).then_some(exited);
+    }
+    match ended {
+        Ok(outcome) => {
+            let code = code.or(outcome.value.flatten());
+            Ok(code.map_or(ExitCode::SUCCESS, ExitCode::from))
+        }
         Err(error) => exit_code(error),
     }
 }

@@ -53,7 +53,7 @@ impl RunningCommand {
         let (reader, writer) = io::pipe()?;
         let mut orders = OrderWriter::new(writer)?;
         // Before it is started: from then on this process may be stopped at any moment.
-        let mut limits = limits(leadership).boxed();
+        let mut limits = limits(leadership).fuse().boxed();
         let first = limits.next().await;
         let first = first.ok_or_else(|| io::Error::other("the term is over"))?;
         orders.write(&SupervisorOrder::Limits(first))?;
@@ -133,7 +133,11 @@ pub(super) fn exit_code(status: ExitStatus) -> u8 {
 
 impl Program {
     /// The command under its supervisor, in a group of its own: what is typed at a terminal is not for it.
-    fn supervised(self, environment: Vec<(&'static str, String)>, orders: PipeReader) -> Command {
+    pub(super) fn supervised(
+        self,
+        environment: Vec<(&'static str, String)>,
+        orders: PipeReader,
+    ) -> Command {
         let grace = format!("{}ns", self.grace.as_nanos());
         let mut command = Command::new(own_program());
         command

@@ -104,16 +104,17 @@ impl RunningTerm {
 // === impl TermEntry ===
 
 impl TermEntry {
-    /// Waits, in a term that is to stop, until the program says that it acts no more, or its time is over.
-    pub(super) async fn program_stopped(&self) {
+    /// Waits, in a term that is to stop, until the program says that it acts no more, or its time is over. Returns whether
+    /// it has said so.
+    pub(super) async fn program_stopped(&self) -> bool {
         let mut term = self.term.subscribe();
         loop {
-            let left = term
-                .borrow_and_update()
-                .as_ref()
-                .and_then(RunningTerm::stops_within);
+            let left = match &*term.borrow_and_update() {
+                Some(term) if !term.is_program_done => term.stops_within(),
+                _ => return true,
+            };
             let Some(left) = left.filter(|left| !left.is_zero()) else {
-                return;
+                return false;
             };
             // A renewal may leave more of it, and a loss less.
             let _ = tokio::time::timeout(left.min(MARGIN), term.changed()).await;

@@ -59,6 +59,17 @@ pub(super) struct HttpArgs {
         env = "ELECTOR_NATIVE_SIDECAR"
     )]
     native_sidecar: bool,
+
+    /// Start the command at once and let it run on, as a standby too: it asks who leads, as a program beside a sidecar does.
+    /// When a term is to stop it says POST /release in time, or is killed with all that it has started, and this process
+    /// ends with it
+    #[arg(
+        long,
+        requires_all = ["http", "http_token_file", "command"],
+        conflicts_with_all = ["group", "after_failure"],
+        env = "ELECTOR_WARM"
+    )]
+    warm: bool,
 }
 
 /// The answers of a candidate, ready to be served.
@@ -79,6 +90,11 @@ impl HttpArgs {
     /// True if this process is asked to end only once the program has.
     pub(super) const fn ends_after_program(&self) -> bool {
         self.native_sidecar
+    }
+
+    /// True if the command is not that of a term.
+    pub(super) const fn keeps_command_warm(&self) -> bool {
+        self.warm
     }
 
     /// The answers that are to be served; none without the flag.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use elector_candidate::supervise::StopLimits;
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, SystemClock};
 
@@ -11,10 +10,10 @@ use super::supervisor_pipe::SupervisorOrder;
 /// Stops the command when the limits say so, also where the process that holds the lease does not answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StopTimer {
-    /// When the command is asked to stop.
-    ask_at: Instant,
+    /// When the command is asked to stop, where nothing else is ordered.
+    ask_at: Option<Instant>,
     /// When it is killed, however long it may take to stop.
-    kill_at: Instant,
+    kill_at: Option<Instant>,
     /// The time that the command may take to stop.
     grace: Duration,
     /// When it was asked to.
@@ -32,10 +31,11 @@ pub(super) enum StopStep {
 // === impl StopTimer ===
 
 impl StopTimer {
-    pub(super) fn new(limits: StopLimits, grace: Duration, clock: &SystemClock) -> Self {
+    /// Without limits, until an order has some.
+    pub(super) fn new(grace: Duration) -> Self {
         Self {
-            ask_at: clock.adopt(limits.deadline),
-            kill_at: clock.adopt(limits.lease_limit),
+            ask_at: None,
+            kill_at: None,
             grace,
             told: None,
         }
@@ -47,22 +47,17 @@ impl StopTimer {
         order: Option<SupervisorOrder>,
         clock: &SystemClock,
     ) -> StopStep {
-        match order {
-            Some(SupervisorOrder::Limits(limits)) => {
-                self.renew(
-                    clock.adopt(limits.deadline),
-                    clock.adopt(limits.lease_limit),
-                );
-                StopStep::Nothing
-            }
-            Some(SupervisorOrder::Terminate) => self.terminate(clock.holder()),
-            None => StopStep::Kill,
-        }
-    }
-
-    /// Another renewal has succeeded.
-    fn renew(&mut self, ask_at: Instant, kill_at: Instant) {
-        (self.ask_at, self.kill_at) = (ask_at, kill_at);
+        (self.ask_at, self.kill_at) = match order {
+            Some(SupervisorOrder::Limits(limits)) => (
+                Some(clock.adopt(limits.deadline)),
+                Some(clock.adopt(limits.lease_limit)),
+            ),
+            Some(SupervisorOrder::KillAt(limit)) => (None, Some(clock.adopt(limit))),
+            Some(SupervisorOrder::Standby) => (None, None),
+            Some(SupervisorOrder::Terminate) => return self.terminate(clock.holder()),
+            None => return StopStep::Kill,
+        };
+        StopStep::Nothing
     }
 
     /// The order to terminate. The command is asked once.
@@ -80,7 +75,7 @@ impl StopTimer {
 
     /// The step that is due now.
     pub(super) fn step(&mut self, now: Instant) -> StopStep {
-        if now < self.next_step() {
+        if self.next_step().is_none_or(|next| now < next) {
             return StopStep::Nothing;
         }
         match self.told {
@@ -90,16 +85,17 @@ impl StopTimer {
     }
 
     /// When there is something to be done, unless an order comes.
-    pub(super) fn next_step(&self) -> Instant {
+    pub(super) fn next_step(&self) -> Option<Instant> {
         match self.told {
-            None => self.ask_at,
-            Some(told) => self.stop_by(told),
+            None => self.ask_at.or(self.kill_at),
+            Some(told) => Some(self.stop_by(told)),
         }
     }
 
     /// When the command is to be gone that was asked to stop then.
     fn stop_by(&self, told: Instant) -> Instant {
-        told.after(self.grace).min(self.kill_at)
+        let graceful = told.after(self.grace);
+        self.kill_at.map_or(graceful, |limit| limit.min(graceful))
     }
 }
 
@@ -113,16 +109,12 @@ mod tests {
 
     /// As after a renewal that was sent at that time, with the usual timing.
     fn renew(timer: &mut StopTimer, renewed: u64) {
-        timer.renew(at(renewed + 10_000), at(renewed + 13_750));
+        timer.ask_at = Some(at(renewed + 10_000));
+        timer.kill_at = Some(at(renewed + 13_750));
     }
 
     fn timer(grace: u64) -> StopTimer {
-        let mut timer = StopTimer {
-            ask_at: at(0),
-            kill_at: at(0),
-            grace: Duration::from_secs(grace),
-            told: None,
-        };
+        let mut timer = StopTimer::new(Duration::from_secs(grace));
         renew(&mut timer, 0);
         timer
     }
@@ -132,9 +124,9 @@ mod tests {
     {
         let mut timer = timer(10);
         assert_eq!(timer.step(at(9_999)), StopStep::Nothing);
-        assert_eq!(timer.next_step(), at(10_000));
+        assert_eq!(timer.next_step(), Some(at(10_000)));
         assert_eq!(timer.step(at(10_000)), StopStep::Terminate);
-        assert_eq!(timer.next_step(), at(13_750));
+        assert_eq!(timer.next_step(), Some(at(13_750)));
         assert_eq!(timer.step(at(13_749)), StopStep::Nothing);
         assert_eq!(timer.step(at(13_750)), StopStep::Kill);
     }
@@ -143,7 +135,7 @@ mod tests {
     fn a_short_grace_stays_short() {
         let mut timer = timer(2);
         assert_eq!(timer.step(at(10_500)), StopStep::Terminate);
-        assert_eq!(timer.next_step(), at(12_500));
+        assert_eq!(timer.next_step(), Some(at(12_500)));
     }
 
     #[test]
@@ -152,7 +144,7 @@ mod tests {
         renew(&mut timer, 3_000);
         assert_eq!(timer.step(at(12_999)), StopStep::Nothing);
         assert_eq!(timer.step(at(13_000)), StopStep::Terminate);
-        assert_eq!(timer.next_step(), at(16_750));
+        assert_eq!(timer.next_step(), Some(at(16_750)));
     }
 
     #[test]
@@ -166,10 +158,23 @@ mod tests {
     fn a_drain_lasts_as_long_as_the_lease_is_renewed_and_no_longer_than_the_grace() {
         let mut timer = timer(10);
         assert_eq!(timer.terminate(at(8_000)), StopStep::Terminate);
-        assert_eq!(timer.next_step(), at(13_750));
+        assert_eq!(timer.next_step(), Some(at(13_750)));
         renew(&mut timer, 9_000);
         assert_eq!(timer.step(at(17_999)), StopStep::Nothing);
         assert_eq!(timer.step(at(18_000)), StopStep::Kill);
+    }
+
+    #[test]
+    fn a_warm_command_is_killed_at_the_limit_of_the_lease_and_has_its_grace_on_standby() {
+        let mut warm = StopTimer::new(Duration::from_secs(10));
+        assert_eq!(warm.next_step(), None);
+        assert_eq!(warm.step(at(60_000)), StopStep::Nothing);
+        warm.kill_at = Some(at(73_750));
+        assert_eq!(warm.step(at(73_749)), StopStep::Nothing);
+        assert_eq!(warm.step(at(73_750)), StopStep::Kill);
+        let mut standby = StopTimer::new(Duration::from_secs(10));
+        assert_eq!(standby.terminate(at(1_000)), StopStep::Terminate);
+        assert_eq!(standby.next_step(), Some(at(11_000)));
     }
 
     /// To many programs a second SIGTERM says that they shall not finish what they do.

@@ -15,7 +15,7 @@
 //!
 //! An `elector candidate` that is stopped (SIGSTOP, a debugger, a frozen cgroup) gives no orders. So it tells the limits
 //! of the command with each renewal, and without a newer renewal the supervisor stops the command by itself, at the same
-//! moments at which `elector candidate` would have.
+//! moments at which `elector candidate` would have. A warm command has limits while its candidate leads.
 
 use std::ffi::OsString;
 use std::io;
@@ -37,7 +37,7 @@ use super::exec_child;
 use super::own_program::own_program;
 use super::reaper::{ReapedState, Reaper};
 use super::stop_timer::{StopStep, StopTimer};
-use super::supervisor_pipe::{OrderReader, SupervisorOrder};
+use super::supervisor_pipe::OrderReader;
 use crate::block_on::block_on;
 
 /// The hidden sub-command. Its standard input is the pipe that orders come by.
@@ -82,10 +82,11 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
     let _caught = catch_signals()?;
     let clock = SystemClock::start();
     let mut orders = OrderReader::new(io::stdin().as_fd().try_clone_to_owned()?)?;
-    let Some(SupervisorOrder::Limits(limits)) = orders.next().await else {
+    let mut timer = StopTimer::new(grace);
+    let first = orders.next().await;
+    if timer.handle_order(first, &clock) != StopStep::Nothing {
         return Err(io::Error::other("the pipe ended before the limits arrived"));
-    };
-    let mut timer = StopTimer::new(limits, grace, &clock);
+    }
     let mut reaper = Reaper::start(|| start(command))?;
     let mut kill = None;
     loop {
@@ -104,7 +105,7 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
             order = orders.next(), if kill.is_none() => timer.handle_order(order, &clock),
             () = reaper.ended() => StopStep::Nothing,
             () = next_round(kill) => StopStep::Nothing,
-            () = clock.sleep_until_holder(timer.next_step()), if kill.is_none() => {
+            () = next_step(timer, &clock), if kill.is_none() => {
                 if orders.is_waiting() {
                     // A process that was stopped may learn the time before it learns of a renewal.
                     timer.handle_order(orders.next().await, &clock)
@@ -142,6 +143,13 @@ fn catch_signals() -> io::Result<[unix::Signal; 4]> {
         signal(SignalKind::hangup())?,
         signal(SignalKind::quit())?,
     ])
+}
+
+async fn next_step(timer: StopTimer, clock: &SystemClock) {
+    match timer.next_step() {
+        Some(step) => clock.sleep_until_holder(step).await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn next_round(kill: Option<KillRounds>) {

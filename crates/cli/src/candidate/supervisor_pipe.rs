@@ -3,7 +3,7 @@
 use std::io::{self, PipeWriter, Write as _};
 use std::os::fd::OwnedFd;
 
-use elector_candidate::supervise::StopLimits;
+use elector_candidate::supervise::{SharedInstant, StopLimits};
 use rustix::io::{ioctl_fionbio, ioctl_fionread};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
@@ -13,8 +13,12 @@ use tokio::net::unix::pipe;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SupervisorOrder {
-    /// Until when the command may act: the first order of all, and repeated with each renewal.
+    /// Until when the command of a term may act: the first order of all, and repeated with each renewal.
     Limits(StopLimits),
+    /// When a warm command is killed unless it says before that it has stopped: repeated with each renewal.
+    KillAt(SharedInstant),
+    /// A warm command acts in no term: the first order for it.
+    Standby,
     /// SIGTERM for the command and its group.
     Terminate,
 }

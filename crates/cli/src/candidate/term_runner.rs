@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::child::{self, Program, RunningCommand};
 use super::current_term::{CurrentTerm, TermEntry};
 use super::routing::LeaderRouting;
+use super::warm_command::WarmCommand;
 
 /// The end of a term's work by itself: the exit code to pass on, or none where there was no command.
 pub(super) type CommandExit = Option<u8>;
@@ -19,8 +20,10 @@ pub(super) type CommandExit = Option<u8>;
 /// The work of a candidate in each of its terms.
 #[derive(Clone, Debug)]
 pub(super) struct TermRunner {
-    /// The command, where there is one.
+    /// The command of a term, where there is one.
     pub(super) program: Option<Program>,
+    /// The command that runs in no term too, where there is one.
+    pub(super) warm: Option<WarmCommand>,
     /// Variables for the command on top of those of the term.
     pub(super) environment: Vec<(&'static str, String)>,
     /// True if a command that fails is run again.
@@ -48,16 +51,28 @@ pub(super) struct ProgramBeside {
 impl TermRunner {
     /// Runs from the beginning of a term until it stops.
     pub(super) async fn run(self, leadership: Leadership) -> anyhow::Result<CommandExit> {
+        // Before the command can learn of the term: from then on this process may be stopped at any moment.
+        let limited = match &self.warm {
+            Some(warm) => {
+                let limited = warm.limit_to(&leadership).await;
+                Some(limited.context("tell the supervisor of the command its limits")?)
+            }
+            None => None,
+        };
         let entry = self.current.enter(leadership.clone(), self.grace);
         let (work_ends, work_ended) = oneshot::channel();
         let routed = self.routing.clone().map(|routing| {
             let routed = routing.route(leadership.clone(), work_ended);
             leadership.spawn(routed)
         });
-        let ended = match self.program.clone() {
-            Some(program) => self.run_command(&leadership, program).await,
-            None => {
-                self.hold(&leadership, &entry).await;
+        let ended = match (self.program.clone(), limited) {
+            (Some(program), _) => self.run_command(&leadership, program).await,
+            (None, limited) => {
+                let held = self.hold(&leadership, &entry);
+                match limited {
+                    Some(limited) => limited.stopped(held).await,
+                    None => drop(held.await),
+                }
                 Ok(None)
             }
         };
@@ -69,15 +84,18 @@ impl TermRunner {
         ended
     }
 
-    /// Holds the lease until the term is to stop, and then for as long as the program beside may take.
-    async fn hold(&self, leadership: &Leadership, entry: &TermEntry) {
+    /// Holds the lease until the term is to stop, and then for as long as the program beside may take. Returns whether it
+    /// acts no more.
+    async fn hold(&self, leadership: &Leadership, entry: &TermEntry) -> bool {
         leadership.stopped().await;
-        if let Some(beside) = &self.sidecar {
-            let is_gone = beside.program_ends_first && beside.ending.load(Ordering::Relaxed);
-            if !is_gone {
-                entry.program_stopped().await;
-            }
+        let Some(beside) = &self.sidecar else {
+            return true;
+        };
+        let is_ending = beside.ending.load(Ordering::Relaxed);
+        if is_ending && let Some(warm) = &self.warm {
+            warm.terminate();
         }
+        (is_ending && beside.program_ends_first) || entry.program_stopped().await
     }
 
     async fn run_command(

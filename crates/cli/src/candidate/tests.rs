@@ -79,6 +79,7 @@ fn the_flags_for_programs_beside_go_with_http_alone() {
     };
     assert!(refusal(&["--native-sidecar"]).contains("--http"));
     assert!(refusal(&["--http-token-file", "x"]).contains("--http"));
+    assert!(refusal(&["--http", "4040", "--warm", "--", "true"]).contains("--http-token-file"));
     assert!(refusal(&["--http", "localhost:4040"]).contains("127.0.0.1"));
     let both = ["--http", "4040", "--native-sidecar", "--", "true"];
     assert!(refusal(&both).contains("cannot be used with"));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use elector_apiserver::{ApiServer, Config};
 use elector_testing::{listen, wait_until};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -51,17 +51,36 @@ impl ProgramHost {
     }
 
     fn sidecar(&self, pod: &str, port: u16) -> ContainerProcess {
+        ContainerProcess::start(&mut self.candidate(pod, port))
+    }
+
+    fn candidate(&self, pod: &str, port: u16) -> Command {
         let token = self.token(pod);
-        ContainerProcess::start(
-            elector()
-                .args(["candidate", "--mode=as-client-go", "--lease=web"])
-                .args(["--namespace=default", "--kubeconfig=kubeconfig"])
-                .args(["--lease-duration=4s", "--renew-deadline=2s"])
-                .arg(format!("--http=127.0.0.1:{port}"))
-                .arg(format!("--http-token-file={}", token.display()))
-                .env("POD_NAME", pod)
-                .current_dir(self.folder.path()),
-        )
+        let mut command = elector();
+        command
+            .args(["candidate", "--mode=as-client-go", "--lease=web"])
+            .args(["--namespace=default", "--kubeconfig=kubeconfig"])
+            .args(["--lease-duration=4s", "--renew-deadline=2s"])
+            .arg(format!("--http=127.0.0.1:{port}"))
+            .arg(format!("--http-token-file={}", token.display()))
+            .env("POD_NAME", pod)
+            .current_dir(self.folder.path());
+        command
+    }
+
+    /// A candidate whose command is started at once: it writes its process id, and then runs that line.
+    fn warm(&self, pod: &str, port: u16, line: &str) -> ContainerProcess {
+        let script = format!("echo $$ >{pod}.pid; echo begun; {line}");
+        let mut command = self.candidate(pod, port);
+        let command = command.args(["--grace-period=1500ms", "--warm", "--"]);
+        ContainerProcess::start(command.args(["bash", "-c", &script]))
+    }
+
+    /// True while the command of that Pod runs.
+    fn runs(&self, pod: &str) -> bool {
+        let file = self.folder.path().join(format!("{pod}.pid"));
+        let process = fs::read_to_string(file).unwrap().trim().parse().unwrap();
+        test_kill_process(Pid::from_raw(process).unwrap()).is_ok()
     }
 
     /// A program of the manifests beside a sidecar of its own.
@@ -84,6 +103,20 @@ impl ProgramHost {
             program: ContainerProcess::start(program.envs(environment.clone())),
             environment,
         }
+    }
+
+    /// A word to the candidate of that Pod.
+    fn post(&self, (pod, port): (&str, u16), word: &str) {
+        let token = fs::read_to_string(self.token(pod)).unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let token = token.trim();
+        let request = format!(
+            "POST /{word} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
     fn token(&self, pod: &str) -> PathBuf {
@@ -234,6 +267,59 @@ fn a_program_in_python_works_while_its_pod_leads() {
         command.arg("-u").arg(program("work.py"));
         command
     });
+}
+
+/// The command lives on from term to term, unless its candidate hangs: then it is killed before another Pod can lead.
+#[test]
+fn a_warm_command_that_says_when_it_has_stopped_lives_on() {
+    let node = ProgramHost::new();
+    let (began, ports) = (Instant::now(), [free_port(), free_port()]);
+    let line = format!("exec python3 -u {}", program("work.py").display());
+    let first = node.warm("web-0", ports[0], &line);
+    first.wrote("step", began);
+    let second = node.warm("web-1", ports[1], &line);
+    second.wrote("begun", began);
+
+    let asked = Instant::now();
+    node.post(("web-0", ports[0]), "unwell");
+    let stopped = first.wrote("stopped", asked);
+    let started = second.wrote("started", asked);
+    assert!(first.wrote_last("step") < started && stopped < started);
+    assert!(node.runs("web-0"), "it has said that it has stopped");
+
+    node.post(("web-0", ports[0]), "well");
+    let hangs = Instant::now();
+    second.signal(Signal::STOP);
+    let started = first.wrote("started", hangs);
+    assert!(!node.runs("web-1"), "its supervisor did not kill it");
+    assert!(second.wrote_last("step") < started);
+    second.signal(Signal::CONT);
+    first.signal(Signal::TERM);
+    wait_until("its command ends with it", || {
+        (!node.runs("web-0")).then_some(())
+    });
+}
+
+#[test]
+fn a_warm_command_that_says_nothing_is_killed_and_its_candidate_ends_with_it() {
+    let node = ProgramHost::new();
+    let ports = [free_port(), free_port()];
+    let mut first = node.warm("web-0", ports[0], "sleep 600");
+    let leads = |pod: &'static str| {
+        wait_until("it leads", || {
+            node.holder().starts_with(pod).then_some(())
+        });
+    };
+    leads("web-0-");
+    let _second = node.warm("web-1", ports[1], "sleep 600");
+    node.post(("web-0", ports[0]), "unwell");
+    leads("web-1-");
+    assert!(!node.runs("web-0"), "two commands at work");
+    let ended = wait_until("it ends", || first.child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(137));
+    let mut third = node.warm("web-2", free_port(), "exit 7");
+    let ended = wait_until("it ends", || third.child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(7), "of a standby too");
 }
 
 /// The compiler is asked for where it can be: a cluster of tests needs it too.

@@ -65,6 +65,7 @@ impl Sidecar {
             });
             let runner = TermRunner {
                 program: None,
+                warm: None,
                 environment: Vec::new(),
                 retries: false,
                 current,
