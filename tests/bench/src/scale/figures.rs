@@ -8,7 +8,7 @@ use crate::scale::args::RunSize;
 use crate::scale::bare::BareTimes;
 use crate::scale::bare_client::BareClientTimes;
 use crate::scale::benchmarked_elector::{ResourceUsage, ScrapedFigures};
-use crate::scale::fleet::{ElectionTimes, FleetCounts, JoinTimes};
+use crate::scale::fleet::{ElectionTimes, FleetCounts, MoveTimes};
 
 /// The figures of one measurement: what was counted and timed, and what follows from it. Times are seconds, memory is bytes.
 #[derive(Clone, Debug, Serialize)]
@@ -47,10 +47,12 @@ pub struct ScaleFigures {
     pub resident: Resident,
     /// The elections.
     pub election: Phase,
+    /// The moves that followed, where there are groups.
+    pub balance: Option<GroupMoves>,
     /// The renewals that followed.
     pub hold: Phase,
-    /// The member that joined a group after that, where there are groups.
-    pub join: Option<MemberJoin>,
+    /// The moves to a member that joined a group after that, where there are groups.
+    pub join: Option<GroupMoves>,
     /// The events and requests of a client that decides nothing, where there were any.
     pub client: Option<BareClient>,
     /// The writes by themselves, where they were timed.
@@ -104,12 +106,12 @@ pub struct Phase {
     pub fleet: FleetCounts,
 }
 
-/// The moves to a member that has joined a group, and their cost for the elector.
+/// The moves that even out the members of groups, and their cost for the elector.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct MemberJoin {
+pub struct GroupMoves {
     /// The leases that moved.
     pub moves: u64,
-    /// From the registration of its first candidate until the last of them was handed over, seconds.
+    /// From the begin of the phase until the last of them was handed over, seconds.
     pub last: f64,
     /// The requests of the elector.
     pub requests: u64,
@@ -248,10 +250,10 @@ impl Resident {
     }
 }
 
-// === impl MemberJoin ===
+// === impl GroupMoves ===
 
-impl MemberJoin {
-    pub(crate) fn of(times: JoinTimes, before: &PhaseBorder, after: &PhaseBorder) -> Self {
+impl GroupMoves {
+    pub(crate) fn of(times: MoveTimes, before: &PhaseBorder, after: &PhaseBorder) -> Self {
         let phase = Phase::between(before, after);
         Self {
             moves: times.moves,
@@ -295,12 +297,12 @@ impl BareWrites {
 // === impl ScaleFigures ===
 
 impl ScaleFigures {
-    /// Of a run through these three states.
+    /// Of a run through these four states.
     pub(crate) fn of(
         server: String,
         size: &RunSize,
         times: ElectionTimes,
-        [idle, elected, held]: &[PhaseBorder; 3],
+        [idle, elected, balanced, held]: &[PhaseBorder; 4],
         (client, bare): (Option<BareClientTimes>, Option<BareTimes>),
     ) -> Self {
         let elector_connections = elected.usage.sockets.saturating_sub(idle.usage.sockets);
@@ -325,8 +327,9 @@ impl ScaleFigures {
             resident: Resident::of(size.leases, &idle.usage, &elected.usage, &held.usage),
             client: client.map(|client| BareClient::of(client, election.per_event)),
             election,
+            balance: None,
+            hold: Phase::between(balanced, held),
             join: None,
-            hold: Phase::between(elected, held),
             bare: bare.map(|bare| BareWrites::of(all_connections, bare, times.led)),
         }
     }

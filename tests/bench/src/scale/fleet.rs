@@ -133,12 +133,12 @@ pub(crate) struct ElectionTimes {
     pub(crate) to_lead: Vec<Duration>,
 }
 
-/// The moves after a member has joined a group.
+/// The moves that even out the members of groups.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct JoinTimes {
+pub(crate) struct MoveTimes {
     /// The leases that were handed over.
     pub(crate) moves: u64,
-    /// From the registration of its first candidate until the last of them was written.
+    /// From the begin of the phase until the last of them was written.
     pub(crate) last: Duration,
 }
 
@@ -150,8 +150,9 @@ const SETTLES: Duration = Duration::from_secs(30);
 const PROGRESS: Duration = Duration::from_secs(10);
 /// For how long nothing must happen until all is reported.
 const QUIET: Duration = Duration::from_millis(1500);
-/// For how long a member that has its share is watched: what moves then is too much.
-const AFTERWARDS: Duration = Duration::from_secs(20);
+/// Groups are balanced where no lease has moved for this long: [`LeaseGroup::SETTLING`](elector_protocol::LeaseGroup::SETTLING)
+/// and some seconds.
+const BALANCED: Duration = Duration::from_secs(45);
 
 // === impl FleetCounts ===
 
@@ -231,38 +232,40 @@ impl Fleet {
     pub(crate) async fn hold(&mut self, time: Duration) -> Result<()> {
         let deadline = Instant::now() + time;
         self.spread_renewals();
-        self.run_until(deadline).await?;
+        while Instant::now() < deadline {
+            self.turn(deadline).await?;
+        }
         self.renewals.clear();
         self.settle().await
     }
 
-    /// A further member registers in the first group, of this number of leases. Goes on for a while after it has its share,
-    /// but no longer than `patience`.
-    pub(crate) async fn join(&mut self, parts: u32, patience: Duration) -> Result<JoinTimes> {
-        let (began, before) = (Instant::now(), self.counts.hand_overs);
+    /// A further member registers in the first group, of this number of leases, and gets its share.
+    pub(crate) async fn join(&mut self, parts: u32, patience: Duration) -> Result<MoveTimes> {
         let newcomer = self.size.candidates;
         self.urgent
             .extend((0..parts).map(|lease| Request::Register(lease, newcomer)));
+        self.balance(patience).await
+    }
+
+    /// Renews until no lease has moved for a while, but no longer than `patience`.
+    pub(crate) async fn balance(&mut self, patience: Duration) -> Result<MoveTimes> {
+        let (began, before) = (Instant::now(), self.counts.hand_overs);
         self.spread_renewals();
-        let share = u64::from(parts / (newcomer + 1));
-        while self.counts.hand_overs < before + share && began.elapsed() < patience {
-            self.turn(began + patience).await?;
+        loop {
+            let last = self.handed_over.map_or(began, |last| last.max(began));
+            let deadline = (last + BALANCED).min(began + patience);
+            if Instant::now() >= deadline {
+                break;
+            }
+            self.turn(deadline).await?;
         }
-        self.run_until(Instant::now() + AFTERWARDS).await?;
         self.renewals.clear();
         self.settle().await?;
         let last = self.handed_over.filter(|last| *last > began);
-        Ok(JoinTimes {
+        Ok(MoveTimes {
             moves: self.counts.hand_overs - before,
             last: last.map_or(Duration::ZERO, |last| last - began),
         })
-    }
-
-    async fn run_until(&mut self, deadline: Instant) -> Result<()> {
-        while Instant::now() < deadline {
-            self.turn(deadline).await?;
-        }
-        Ok(())
     }
 
     fn spread_renewals(&mut self) {

@@ -14,7 +14,7 @@ use crate::scale::args::{RunSize, ScaleArgs, ServerName};
 use crate::scale::bare::{self, write_bare};
 use crate::scale::bare_client::{self, run_bare_client};
 use crate::scale::benchmarked_elector::BenchmarkedElector;
-use crate::scale::figures::{MemberJoin, PhaseBorder, ScaleFigures};
+use crate::scale::figures::{GroupMoves, PhaseBorder, ScaleFigures};
 use crate::scale::fleet::{self, Fleet};
 use crate::scale::server::{BenchServer, create_namespaces};
 
@@ -52,6 +52,11 @@ pub(crate) async fn measure(
     );
     let times = fleet.elect(args.patience).await?;
     let elected = border(&elector, &fleet, &client).await?;
+    let moves = match size.parts {
+        Some(_) => Some(fleet.balance(args.patience).await?),
+        None => None,
+    };
+    let balanced = border(&elector, &fleet, &client).await?;
     fleet.hold(args.hold).await?;
     let held = border(&elector, &fleet, &client).await?;
     let joined = match size.parts {
@@ -75,10 +80,11 @@ pub(crate) async fn measure(
     } else {
         None
     };
-    let states = [idle, elected, held];
+    let states = [idle, elected, balanced, held];
     let mut figures = ScaleFigures::of(server.description(), size, times, &states, (client, bare));
-    let [_, _, held] = &states;
-    figures.join = joined.map(|(times, joined)| MemberJoin::of(times, held, &joined));
+    let [_, elected, balanced, held] = &states;
+    figures.balance = moves.map(|moves| GroupMoves::of(moves, elected, balanced));
+    figures.join = joined.map(|(moves, joined)| GroupMoves::of(moves, held, &joined));
     Ok(figures)
 }
 

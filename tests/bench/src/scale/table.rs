@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::scale::figures::{LatencySummary, Phase, ScaleFigures};
+use crate::scale::figures::{GroupMoves, LatencySummary, Phase, ScaleFigures};
 
 /// A figure of a measurement, as text.
 type Cell = fn(&ScaleFigures) -> String;
@@ -60,6 +60,10 @@ const LINES: [(&str, Cell); 32] = [
     ("processor time for each lease", |it| {
         micros(it.processor_per_lease())
     }),
+    (
+        "groups are evened out: moves, the last one after; requests, processor time of the elector",
+        |it| moves(it.balance),
+    ),
     ("resident, idle", |it| megabytes(it.resident.idle)),
     ("resident, all led", |it| megabytes(it.resident.elected)),
     ("resident, after the renewals", |it| {
@@ -83,14 +87,9 @@ const LINES: [(&str, Cell); 32] = [
         )
     }),
     (
-        "a member joins one group: moves, the last one after",
-        |it| join(it, |join| format!("{}, {}", join.moves, seconds(join.last))),
+        "a member joins one group: moves, the last one after; requests, processor time of the elector",
+        |it| moves(it.join),
     ),
-    ("the same: requests, processor time of the elector", |it| {
-        join(it, |join| {
-            format!("{}, {}", join.requests, seconds(join.processor))
-        })
-    }),
     (
         "bare client: processor time for each event and response",
         |it| client(it, |client| micros(client.per_event)),
@@ -208,8 +207,11 @@ fn client(
     measured.client.as_ref().map(cell).unwrap_or_default()
 }
 
-fn join(measured: &ScaleFigures, cell: fn(&crate::scale::figures::MemberJoin) -> String) -> String {
-    measured.join.as_ref().map(cell).unwrap_or_default()
+fn moves(moves: Option<GroupMoves>) -> String {
+    moves.map_or_else(String::new, |it| {
+        let (last, processor) = (seconds(it.last), seconds(it.processor));
+        format!("{}, {last}; {}, {processor}", it.moves, it.requests)
+    })
 }
 
 fn latency(latency: &LatencySummary) -> String {
