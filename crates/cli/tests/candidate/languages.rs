@@ -306,9 +306,7 @@ fn a_warm_command_that_says_nothing_is_killed_and_its_candidate_ends_with_it() {
     let ports = [free_port(), free_port()];
     let mut first = node.warm("web-0", ports[0], "sleep 600");
     let leads = |pod: &'static str| {
-        wait_until("it leads", || {
-            node.holder().starts_with(pod).then_some(())
-        });
+        wait_until("it leads", || node.holder().starts_with(pod).then_some(()));
     };
     leads("web-0-");
     let _second = node.warm("web-1", ports[1], "sleep 600");
