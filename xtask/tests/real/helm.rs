@@ -556,6 +556,18 @@ fn helm_refuses_replicas_of_an_adopter_without_an_election() {
     assert!(said(&refused).contains(rule), "{}", said(&refused));
     let alone = objects(&["election.enabled=false", "replicas=1"]);
     assert_eq!(of_kind(&alone, "Role"), Value::Null);
+    assert_eq!(of_kind(&alone, "PodDisruptionBudget"), Value::Null);
+    let timed = objects(&["election.renewDeadline=8s", "extraEnv[0].name=X"]);
+    assert_ne!(of_kind(&timed, "PodDisruptionBudget"), Value::Null);
+    let deployment = of_kind(&timed, "Deployment");
+    let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+    let env = env.as_array().unwrap();
+    let (deadline, extra) = (&env[env.len() - 2], &env[env.len() - 1]);
+    assert_eq!(
+        *deadline,
+        json!({ "name": "ELECTOR_RENEW_DEADLINE", "value": "8s" })
+    );
+    assert_eq!(*extra, json!({ "name": "X" }));
     let spec = &of_kind(&alone, "Deployment")["spec"];
     assert_eq!(spec["strategy"]["type"], "Recreate");
     let env = spec["template"]["spec"]["containers"][0]["env"].to_string();

@@ -34,6 +34,12 @@ fn free(running: &RunningCandidate) -> Option<Duration> {
     })
 }
 
+#[track_caller]
+fn has_waited(cluster: &OneLease, since: Instant, expected: Duration) {
+    let waited = cluster.now().since(since);
+    assert!(is_about(waited, expected), "{waited:?}");
+}
+
 pub(crate) fn is_about(duration: Duration, expected: Duration) -> bool {
     (expected..expected + millis(50)).contains(&duration)
 }
@@ -80,8 +86,7 @@ async fn an_unproven_lease_is_waited_for_as_long_as_any_client_may_believe() {
         let begun = cluster.now();
         let running = start(&cluster, config, obedient);
         running.leads(1).await;
-        let waited = cluster.now().since(begun);
-        assert!(is_about(waited, seconds(expected)), "{waited:?}");
+        has_waited(&cluster, begun, seconds(expected));
     }
 }
 
@@ -94,8 +99,7 @@ async fn an_auto_candidate_takes_a_lease_that_no_elector_grants_and_says_how_lon
     let running = start(&cluster, config(), obedient);
     running.registered().await;
     running.leads(1).await;
-    let waited = cluster.now().since(begun);
-    assert!(is_about(waited, seconds(5)), "{waited:?}");
+    has_waited(&cluster, begun, seconds(5));
     assert!(is_about(free(&running).unwrap(), seconds(5)));
     let lines = log.lines("acquired the lease: no elector is active");
     assert_eq!(lines.len(), 1);
@@ -178,8 +182,7 @@ async fn a_ping_restarts_the_wait_for_the_elector_once() {
         }
     }
     running.leads(1).await;
-    let waited = cluster.now().since(begun);
-    assert!(is_about(waited, seconds(8)), "{waited:?}");
+    has_waited(&cluster, begun, seconds(8));
 }
 
 /// No LeaseCandidate can be registered: no elector ever acts.
@@ -190,8 +193,7 @@ async fn without_an_api_of_lease_candidates_auto_leads_all_the_same_and_register
     let begun = cluster.now();
     let running = start(&cluster, config(), obedient);
     running.leads(1).await;
-    let waited = cluster.now().since(begun);
-    assert!(is_about(waited, seconds(5)), "{waited:?}");
+    has_waited(&cluster, begun, seconds(5));
     pass(60_000).await;
     assert_eq!(running.count(|event| *event == Event::Registered), 0);
     cluster.serve(&[CUSTOM]);
@@ -229,8 +231,7 @@ async fn where_lease_candidates_may_not_be_written_auto_leads_all_the_same() {
         let begun = cluster.now();
         let running = start(&cluster, config(), obedient);
         running.leads(1).await;
-        let waited = cluster.now().since(begun);
-        assert!(is_about(waited, seconds(5)), "{waited:?}");
+        has_waited(&cluster, begun, seconds(5));
         pass(60_000).await;
         assert!(running.guard().is_leader() && !running.is_disturbed());
         // A registration that cannot be withdrawn does not delay the release.
@@ -292,8 +293,7 @@ async fn a_plain_candidate_replaces_a_leader_that_was_killed_when_its_lease_is_o
     first.run.abort();
     let renewed = cluster.last("PUT leases/web");
     second.leads(1).await;
-    let waited = cluster.now().since(renewed);
-    assert!(is_about(waited, seconds(15)), "{waited:?}");
+    has_waited(&cluster, renewed, seconds(15));
 }
 
 /// Labels and annotations of strangers belong to the Lease, not to a term.

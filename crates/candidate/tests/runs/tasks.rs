@@ -11,7 +11,7 @@ use elector_testing::{OneLease, eventually, seconds};
 use futures::StreamExt as _;
 use tokio::sync::oneshot;
 
-use crate::{Result, RunOutcome, V1BETA1, config, leader, obedient, pass};
+use crate::{Result, RunOutcome, RunningCandidate, V1BETA1, config, leader, obedient, pass};
 
 /// When a part of a task was dropped, and the holder by the record at that moment.
 type DroppedPart = (Instant, Option<Identity>);
@@ -54,6 +54,23 @@ impl DroppedTasks {
     }
 }
 
+/// A leader whose work spawns tasks first.
+async fn leader_with_tasks<F>(
+    cluster: &OneLease,
+    work: impl Fn(Leadership) -> F + Send + 'static,
+) -> (RunningCandidate, DroppedTasks)
+where
+    F: Future<Output = Result> + Send + 'static,
+{
+    let dropped = DroppedTasks::default();
+    let spawn = dropped.work(cluster);
+    let spawning = move |leadership: Leadership| {
+        spawn(&leadership);
+        work(leadership)
+    };
+    (leader(cluster, config(), spawning).await, dropped)
+}
+
 /// Blocks a thread until the other side of the channel is dropped, and tells when it has begun to.
 fn start_blocking(
     leadership: &Leadership,
@@ -71,13 +88,7 @@ fn start_blocking(
 #[tokio::test(start_paused = true)]
 async fn after_a_loss_tasks_are_dropped_with_the_work_that_ignores_its_stop() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let dropped = DroppedTasks::default();
-    let spawn = dropped.work(&cluster);
-    let running = leader(&cluster, config(), move |leadership: Leadership| {
-        spawn(&leadership);
-        std::future::pending::<Result>()
-    })
-    .await;
+    let (running, dropped) = leader_with_tasks(&cluster, |_| std::future::pending()).await;
     pass(7_000).await;
     let renewed = cluster.last("PUT leases/web");
     cluster.faults().partition(true);
@@ -89,13 +100,7 @@ async fn after_a_loss_tasks_are_dropped_with_the_work_that_ignores_its_stop() {
 #[tokio::test(start_paused = true)]
 async fn tasks_of_work_that_has_returned_are_aborted_before_the_lease_is_handed_over() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let dropped = DroppedTasks::default();
-    let spawn = dropped.work(&cluster);
-    let running = leader(&cluster, config(), move |leadership: Leadership| {
-        spawn(&leadership);
-        obedient(leadership)
-    })
-    .await;
+    let (running, dropped) = leader_with_tasks(&cluster, obedient).await;
     // The task of the task is spawned.
     pass(10).await;
     let begun = cluster.now();
@@ -200,13 +205,7 @@ async fn of_a_panic_and_the_error_that_follows_the_panic_is_reported() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_dropped_leaves_nothing_behind() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let dropped = DroppedTasks::default();
-    let spawn = dropped.work(&cluster);
-    let running = leader(&cluster, config(), move |leadership: Leadership| {
-        spawn(&leadership);
-        std::future::pending::<Result>()
-    })
-    .await;
+    let (running, dropped) = leader_with_tasks(&cluster, |_| std::future::pending()).await;
     let (guard, handle) = (running.guard(), running.handle.clone());
     assert!(guard.is_leader() && handle.is_leader());
     running.run.abort();

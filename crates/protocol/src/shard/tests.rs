@@ -264,61 +264,24 @@ fn taken(lease: &str, count: u16, until: Instant) -> LayoutVerdict {
 fn a_living_lease_of_another_layout_keeps_a_member_from_leading() {
     let mut watch = LayoutWatch::new("web", layout(16));
     assert_eq!(watch.verdict(at(0), LONGEST), LayoutVerdict::Unknown);
+    let lease = "web-3-of-8";
     // Renewed an hour ago, by the text of the record: it lives all the same for as long as it is seen unchanged.
-    watch.handle_lease(
-        at(0),
-        "web-3-of-8",
-        snapshot(5, Some("old"), 1),
-        NewsSource::List,
-    );
-    assert_eq!(
-        watch.verdict(at(0), LONGEST),
-        taken("web-3-of-8", 8, at(15))
-    );
+    let old = |version, renewals| snapshot(version, Some("old"), renewals);
+    watch.handle_lease(at(0), lease, old(5, 1), NewsSource::List);
+    assert_eq!(watch.verdict(at(0), LONGEST), taken(lease, 8, at(15)));
     watch.handle_listed();
     // Each renewal starts the stop-watch again, an old revision does not.
-    watch.handle_lease(
-        at(10),
-        "web-3-of-8",
-        snapshot(6, Some("old"), 2),
-        NewsSource::Watch,
-    );
-    watch.handle_lease(
-        at(20),
-        "web-3-of-8",
-        snapshot(5, Some("old"), 1),
-        NewsSource::Watch,
-    );
-    assert_eq!(
-        watch.verdict(at(20), LONGEST),
-        taken("web-3-of-8", 8, at(25))
-    );
+    watch.handle_lease(at(10), lease, old(6, 2), NewsSource::Watch);
+    watch.handle_lease(at(20), lease, old(5, 1), NewsSource::Watch);
+    assert_eq!(watch.verdict(at(20), LONGEST), taken(lease, 8, at(25)));
     assert_eq!(watch.verdict(at(25), LONGEST), LayoutVerdict::Free);
     // The same record in a later list is no news; a member that comes back is.
-    watch.handle_lease(
-        at(30),
-        "web-3-of-8",
-        snapshot(6, Some("old"), 2),
-        NewsSource::List,
-    );
+    watch.handle_lease(at(30), lease, old(6, 2), NewsSource::List);
     assert_eq!(watch.verdict(at(30), LONGEST), LayoutVerdict::Free);
-    watch.handle_lease(
-        at(31),
-        "web-3-of-8",
-        snapshot(7, Some("old"), 3),
-        NewsSource::Watch,
-    );
-    assert_eq!(
-        watch.verdict(at(31), LONGEST),
-        taken("web-3-of-8", 8, at(46))
-    );
+    watch.handle_lease(at(31), lease, old(7, 3), NewsSource::Watch);
+    assert_eq!(watch.verdict(at(31), LONGEST), taken(lease, 8, at(46)));
     // One that was released does not live.
-    watch.handle_lease(
-        at(32),
-        "web-3-of-8",
-        snapshot(8, None, 4),
-        NewsSource::Watch,
-    );
+    watch.handle_lease(at(32), lease, snapshot(8, None, 4), NewsSource::Watch);
     assert_eq!(watch.verdict(at(32), LONGEST), LayoutVerdict::Free);
 }
 

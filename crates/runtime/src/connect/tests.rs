@@ -1,3 +1,5 @@
+use std::net::SocketAddr;
+
 use clap::Parser;
 use elector_api::{CandidateApi, Lease};
 use elector_protocol::LeaseKey;
@@ -45,6 +47,16 @@ fn flag(file: &Path) -> ClientArgs {
         kubeconfig: Some(file.to_owned()),
         ..ClientArgs::default()
     }
+}
+
+/// A server's listener and its address, and the flags for a connection to it, with the folder of their file.
+async fn listening() -> (TcpListener, SocketAddr, ClientArgs, TempDir) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let directory = TempDir::new().unwrap();
+    let text = kubeconfig(&format!("http://{address}"), "current-context: one");
+    let args = flag(&write(&directory, "k", &text));
+    (listener, address, args, directory)
 }
 
 async fn failure(args: &ClientArgs, environment: &Environment) -> String {
@@ -382,16 +394,9 @@ async fn no_message_repeats_a_password_or_a_token() {
 
 #[tokio::test]
 async fn an_unreachable_server_is_named() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address, args, _directory) = listening().await;
     drop(listener);
-    let directory = TempDir::new().unwrap();
-    let file = write(
-        &directory,
-        "k",
-        &kubeconfig(&format!("http://{address}"), "current-context: one"),
-    );
-    let cluster = connect(&flag(&file)).await.unwrap();
+    let cluster = connect(&args).await.unwrap();
     assert_eq!(cluster.namespace(), "n1");
     let error = cluster.candidate_api().await.unwrap_err();
     assert_eq!(
@@ -405,18 +410,8 @@ async fn an_unreachable_server_is_named() {
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_given_up_in_time_and_never_asked_twice() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let directory = TempDir::new().unwrap();
-    let file = write(
-        &directory,
-        "k",
-        &kubeconfig(&format!("http://{address}"), "current-context: one"),
-    );
-    let args = ClientArgs {
-        request_timeout: Duration::from_millis(200),
-        ..flag(&file)
-    };
+    let (listener, address, mut args, _directory) = listening().await;
+    args.request_timeout = Duration::from_millis(200);
     let cluster = connect(&args).await.unwrap();
     let server = async {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -449,19 +444,9 @@ async fn a_server_that_never_answers_is_given_up_in_time_and_never_asked_twice()
 /// Five seconds were all that any answer had to begin in, whatever the list's own limit was said to be.
 #[tokio::test]
 async fn a_list_may_take_its_own_time_to_begin_with_its_answer() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let directory = TempDir::new().unwrap();
-    let file = write(
-        &directory,
-        "k",
-        &kubeconfig(&format!("http://{address}"), "current-context: one"),
-    );
+    let (listener, _, mut args, _directory) = listening().await;
     let request_timeout = Duration::from_millis(100);
-    let args = ClientArgs {
-        request_timeout,
-        ..flag(&file)
-    };
+    args.request_timeout = request_timeout;
     let cluster = connect(&args).await.unwrap();
     let server = async {
         let (mut stream, _) = listener.accept().await.unwrap();

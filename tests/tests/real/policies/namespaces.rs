@@ -36,13 +36,8 @@ pub(super) async fn are_left_alone(site: &TestSite, accounts: &Accounts) -> Resu
     nodes.remove(admin, "node-1").await?;
 
     let before = system.reset(admin, &named(unheld(), MANAGER)).await?;
-    until(
-        elector,
-        &system,
-        &term(Some(before.clone()), "any", 5, None),
-        false,
-    )
-    .await?;
+    let grant = term(Some(before.clone()), "any", 5, None);
+    until(elector, &system, &grant, false).await?;
     // It has the rights of Kubernetes' own roles, and no other.
     let manager = site
         .user_account("system:kube-controller-manager", None)
@@ -52,13 +47,8 @@ pub(super) async fn are_left_alone(site: &TestSite, accounts: &Accounts) -> Resu
     let before = system
         .reset(admin, &named(plain("node-1_manager"), MANAGER))
         .await?;
-    until(
-        manager.client(),
-        &system,
-        &renewal(Some(before), |_| {}),
-        true,
-    )
-    .await?;
+    let beat = renewal(Some(before), |_| {});
+    until(manager.client(), &system, &beat, true).await?;
     system.remove(admin, MANAGER).await
 }
 
@@ -71,40 +61,19 @@ pub(super) async fn are_served(site: &TestSite, accounts: &Accounts) -> Result<(
         .user_account("system:kube-controller-manager", None)
         .await?;
     let before = system.reset(admin, &named(unheld(), MANAGER)).await?;
-    until(
-        elector,
-        &system,
-        &term(Some(before.clone()), "any", 5, None),
-        true,
-    )
-    .await?;
+    let grant = term(Some(before.clone()), "any", 5, None);
+    until(elector, &system, &grant, true).await?;
     let acquisition = term(Some(before), "node-1_manager", 15, None);
     until(manager.client(), &system, &acquisition, true).await?;
     let before = system.reset(admin, &named(led(), MANAGER)).await?;
-    until(
-        manager.client(),
-        &system,
-        &renewal(Some(before.clone()), |_| {}),
-        true,
-    )
-    .await?;
-    until(
-        manager.client(),
-        &system,
-        &release(Some(before.clone()), |_| {}),
-        true,
-    )
-    .await?;
+    let beat = renewal(Some(before.clone()), |_| {});
+    until(manager.client(), &system, &beat, true).await?;
+    let released = release(Some(before), |_| {});
+    until(manager.client(), &system, &released, true).await?;
     // The scheduler has a right for a Lease of its own only.
     let scheduler = site.user_account("system:kube-scheduler", None).await?;
     role_for(admin, "system:kube-scheduler").await?;
-    until(
-        scheduler.client(),
-        &system,
-        &renewal(Some(before), |_| {}),
-        false,
-    )
-    .await?;
+    until(scheduler.client(), &system, &beat, false).await?;
     system.remove(admin, MANAGER).await
 }
 

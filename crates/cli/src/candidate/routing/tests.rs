@@ -6,6 +6,7 @@ use elector_runtime::{ClientArgs, connect};
 use elector_testing::{TestTerm, listen};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 use super::*;
 
@@ -92,6 +93,16 @@ impl RoutedCluster {
     }
 }
 
+impl RoutedTerm {
+    /// Routes, until the work ends that is kept.
+    fn start(&self) -> (oneshot::Sender<Infallible>, JoinHandle<()>) {
+        let (kept, work_ended) = oneshot::channel();
+        let (routing, leadership) = (self.routing.clone(), self.term.leadership());
+        let running = tokio::spawn(routing.route(leadership, work_ended));
+        (kept, running)
+    }
+}
+
 fn addresses(slice: &Value) -> Vec<String> {
     let endpoints = slice["endpoints"].as_array().cloned().unwrap_or_default();
     let addresses = endpoints.iter().flat_map(|it| it["addresses"].as_array());
@@ -104,12 +115,7 @@ fn addresses(slice: &Value) -> Vec<String> {
 async fn traffic_goes_to_the_newest_leader_and_to_none_that_stops() {
     let cluster = RoutedCluster::new();
     let dead = cluster.term(0, 7).await;
-    let (kept, work_ended) = oneshot::channel();
-    let running = tokio::spawn(
-        dead.routing
-            .clone()
-            .route(dead.term.leadership(), work_ended),
-    );
+    let (kept, running) = dead.start();
     cluster
         .until("the first is served", |it| it.served_by() == ["10.0.1.0"])
         .await;
@@ -121,12 +127,7 @@ async fn traffic_goes_to_the_newest_leader_and_to_none_that_stops() {
     drop(kept);
 
     let next = cluster.term(1, 8).await;
-    let (_kept, work_ended) = oneshot::channel();
-    let running = tokio::spawn(
-        next.routing
-            .clone()
-            .route(next.term.leadership(), work_ended),
-    );
+    let (_kept, running) = next.start();
     cluster
         .until("the second is served", |it| it.served_by() == ["10.0.1.1"])
         .await;
