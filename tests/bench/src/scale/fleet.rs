@@ -546,9 +546,11 @@ impl Fleet {
         outcome: WriteOutcome<Lease>,
     ) {
         match outcome {
-            WriteOutcome::Done(_) if write == HolderWrite::HandOver => {
+            WriteOutcome::Done(lease) if write == HolderWrite::HandOver => {
                 self.counts.hand_overs += 1;
                 self.handed_over = Some(Instant::now());
+                // The watch may have brought the grant already.
+                self.see_lease(lease);
             }
             WriteOutcome::Done(lease) => {
                 match write {
