@@ -79,14 +79,14 @@ impl LeaseCandidate {
     /// Where one is missing, no group or process can have that name, or the name of the candidate is not the member's, a
     /// dot and the name of the Lease. The candidate then counts as one of no group.
     pub fn membership(&self) -> Result<Option<Membership>, FieldError> {
-        let path = format!("metadata.annotations[{MEMBER_ANNOTATION}]");
+        let path = || format!("metadata.annotations[{MEMBER_ANNOTATION}]");
         let annotations = self.metadata.annotations.as_ref();
         let member = annotations.and_then(|all| all.get(MEMBER_ANNOTATION));
         let (group, member) = match (group_of(&self.metadata)?, member) {
             (None, None) => return Ok(None),
             (Some(_), None) => {
                 let why = format!("a candidate with the label {GROUP_LABEL} names its process");
-                return Err(FieldError::required(path, &why));
+                return Err(FieldError::required(path(), &why));
             }
             (None, Some(_)) => {
                 let label = format!("metadata.labels[{GROUP_LABEL}]");
@@ -111,7 +111,7 @@ impl LeaseCandidate {
             })),
             None => {
                 let rule = "must be what the name of the candidate begins with, before a dot and the name of the Lease";
-                Err(FieldError::unreadable(path, member.as_str(), rule))
+                Err(FieldError::unreadable(path(), member.as_str(), rule))
             }
         }
     }

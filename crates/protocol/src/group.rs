@@ -244,22 +244,24 @@ impl LeaseGroup {
         let mut placement = Placement::of(self);
         placement.placed = assign(&placement.parts, &takes);
         placement.hold_all_but_one_move(&self.parts);
-        let mut next = BTreeMap::new();
+        let names: Vec<Identity> = placement.names.into_iter().cloned().collect();
+        let placed = placement.placed;
         let mut changes = Vec::new();
-        for ((name, part), placed) in self.parts.iter().zip(&placement.placed) {
-            let member = placed.map(|number| placement.names[number]);
-            if self.wanted.get(name) != member {
-                let candidate = member.and_then(|member| part.candidate_of(member));
-                changes.push(Assignment {
-                    part: Arc::clone(name),
-                    candidate: candidate.map(|candidate| candidate.name.clone()),
-                });
+        for ((name, part), placed) in self.parts.iter().zip(placed) {
+            let member = placed.map(|number| &names[number]);
+            if self.wanted.get(name) == member {
+                continue;
             }
-            if let Some(member) = member {
-                next.insert(Arc::clone(name), member.clone());
-            }
+            let candidate = member.and_then(|member| part.candidate_of(member));
+            changes.push(Assignment {
+                part: Arc::clone(name),
+                candidate: candidate.map(|candidate| candidate.name.clone()),
+            });
+            match member {
+                Some(member) => self.wanted.insert(Arc::clone(name), member.clone()),
+                None => self.wanted.remove(name),
+            };
         }
-        self.wanted = next;
         changes
     }
 
@@ -387,33 +389,29 @@ impl GroupPart {
 
     /// True if the assignment makes no difference between the two.
     fn is_like(&self, other: &Self) -> bool {
-        let of = |part: &Self| {
-            (
-                part.mobility,
-                part.holder.clone(),
-                part.avoid.clone(),
-                part.preferred.clone(),
-            )
+        let alike = |(one, other): (&PartCandidate, &PartCandidate)| {
+            one.member == other.member && one.rank == other.rank && one.is_ready == other.is_ready
         };
-        let standing = |part: &Self| -> Vec<(Identity, usize, bool)> {
-            let all = part.candidates.iter();
-            all.map(|it| (it.member.clone(), it.rank, it.is_ready))
-                .collect()
-        };
-        of(self) == of(other) && standing(self) == standing(other)
+        self.mobility == other.mobility
+            && [&self.holder, &self.avoid, &self.preferred]
+                == [&other.holder, &other.avoid, &other.preferred]
+            && self.candidates.len() == other.candidates.len()
+            && self.candidates.iter().zip(&other.candidates).all(alike)
     }
 
     /// The candidates that may be given the part: the best of those whose members are there.
     fn best(&self, is_there: impl Fn(&Identity) -> bool) -> Vec<&PartCandidate> {
-        let candidates = self.candidates.iter();
-        let ready: Vec<_> = candidates
-            .filter(|candidate| candidate.is_ready && is_there(&candidate.member))
-            .collect();
-        let best = ready.iter().map(|candidate| candidate.rank).min();
-        let mut best: Vec<_> = ready
-            .into_iter()
-            .filter(|candidate| Some(candidate.rank) == best)
-            .collect();
+        let mut best: Vec<&PartCandidate> = Vec::with_capacity(self.candidates.len());
+        for candidate in &self.candidates {
+            let rank = best.first().map_or(usize::MAX, |best| best.rank);
+            if candidate.rank > rank || !candidate.is_ready || !is_there(&candidate.member) {
+                continue;
+            }
+            if candidate.rank < rank {
+                best.clear();
+            }
+            best.push(candidate);
+        }
         if self.mobility == PartMobility::Vacant && best.len() > 1 {
             best.retain(|candidate| Some(&candidate.member) != self.avoid.as_ref());
         }
