@@ -17,6 +17,7 @@ mod candidate;
 pub mod definition;
 mod descendants;
 mod eventually;
+mod http;
 mod journal;
 mod kubectl;
 mod load_balancer;
@@ -44,6 +45,7 @@ pub use elector_verify::{
     work_intervals,
 };
 pub use eventually::eventually;
+pub use http::http;
 pub use journal::{Journal, JournalMark, events, now, revisions};
 pub use kubectl::output_of;
 pub use load_balancer::LoadBalancer;

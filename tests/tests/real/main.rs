@@ -12,6 +12,7 @@ mod annotated;
 mod auto;
 mod bad_input;
 mod controllers;
+mod drained;
 mod elections;
 mod electors;
 mod events;
@@ -36,7 +37,6 @@ mod readme;
 mod restored;
 mod rights;
 mod rolling_update;
-mod routed;
 mod rules;
 mod schedulers;
 mod standby;
@@ -116,6 +116,7 @@ fn main() -> ExitCode {
         auto::add,
         bad_input::add,
         controllers::add,
+        drained::add,
         elections::add,
         electors::add,
         events::add,
@@ -139,7 +140,6 @@ fn main() -> ExitCode {
         restored::add,
         rights::add,
         rolling_update::add,
-        routed::add,
         rules::add,
         schedulers::add,
         standby::add,

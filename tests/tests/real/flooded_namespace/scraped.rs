@@ -1,13 +1,11 @@
 //! An elector that answers probes and scrapes.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{TestProcess, Testbed, eventually};
-use tokio::task::spawn_blocking;
+use elector_tests::rig::{TestProcess, Testbed, eventually, http};
 
 use crate::PROMPTLY;
 
@@ -26,9 +24,6 @@ pub(super) struct ElectorCost {
     /// The most that it has had resident.
     pub(super) peak_kib: u64,
 }
-
-/// The time limit of an answer by a server of an elector.
-const ANSWERS: Duration = Duration::from_secs(10);
 
 /// Flags for both servers, on free ports.
 const SERVING: &[&str] = &[
@@ -56,7 +51,7 @@ impl ScrapedElector {
     /// Waits until it is ready.
     pub(super) async fn ready(&self, patience: Duration) -> Result<()> {
         let ask = || async {
-            let (code, body) = get(self.health, "/readyz?verbose").await?;
+            let (code, body) = http(self.health, "GET /readyz?verbose", "").await?;
             ensure!(code == 200, "it is not ready: {body}");
             Ok(())
         };
@@ -64,7 +59,7 @@ impl ScrapedElector {
     }
 
     pub(super) async fn cost(&self) -> Result<ElectorCost> {
-        let (code, text) = get(self.figures, "/metrics").await?;
+        let (code, text) = http(self.figures, "GET /metrics", "").await?;
         ensure!(code == 200 && text.ends_with("# EOF\n"), "{code}: {text}");
         let lines = text.lines();
         let writes = lines.filter(|line| line.starts_with("elector_writes_total{"));
@@ -93,21 +88,4 @@ async fn address(process: &mut TestProcess, what: &str) -> Result<SocketAddr> {
     let line: serde_json::Value = serde_json::from_str(&line)?;
     let address = line["address"].as_str().context("no address")?;
     Ok(address.parse()?)
-}
-
-/// The status and the body of the answer to a GET.
-async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
-    let request = format!("GET {path} HTTP/1.1\r\nhost: elector\r\n\r\n");
-    let answer = spawn_blocking(move || {
-        let mut stream = TcpStream::connect_timeout(&address, ANSWERS)?;
-        stream.set_read_timeout(Some(ANSWERS))?;
-        stream.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok::<_, std::io::Error>(answer)
-    });
-    let answer = answer.await??;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
-    let code = head.split(' ').nth(1).context("no status")?.parse()?;
-    Ok((code, body.to_owned()))
 }
