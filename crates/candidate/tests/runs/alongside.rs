@@ -20,9 +20,7 @@ async fn leader_with(
     parts: impl FnOnce(Candidate) -> Candidate,
 ) -> RunningCandidate {
     let running = start_changed(cluster, config, obedient, parts);
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    running.is_granted(cluster).await;
     running
 }
 
@@ -103,9 +101,7 @@ async fn an_error_of_the_work_is_reported_before_the_end_of_a_part() {
     let running = start_changed(&cluster, config(), fails, |candidate| {
         candidate.alongside("controller", |_| part)
     });
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    running.is_granted(&cluster).await;
     end.send(()).unwrap();
     let outcome = running.outcome().await;
     let term = TermEnd::Released;

@@ -40,9 +40,7 @@ impl WatchedTerm {
         let running = start_changed(&cluster, config, work, |candidate| {
             candidate.with_metrics(metrics.clone())
         });
-        running.registered().await;
-        cluster.grant("me");
-        running.leads(1).await;
+        running.is_granted(&cluster).await;
         Self {
             cluster,
             backup,

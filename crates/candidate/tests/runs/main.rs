@@ -200,6 +200,13 @@ impl RunningCandidate {
         eventually(|| self.count(leading) >= terms).await;
     }
 
+    /// It registers, is granted the lease as `me`, and leads.
+    async fn is_granted(&self, cluster: &OneLease) {
+        self.registered().await;
+        cluster.grant("me");
+        self.leads(1).await;
+    }
+
     async fn registered(&self) {
         eventually(|| self.count(|event| *event == Event::Registered) > 0).await;
     }

@@ -31,9 +31,7 @@ fn measured(cluster: &OneLease, config: Config, metrics: &Metrics) -> RunningCan
 /// The same, which leads.
 async fn measured_leader(cluster: &OneLease, metrics: &Metrics) -> RunningCandidate {
     let running = measured(cluster, config(), metrics);
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    running.is_granted(cluster).await;
     running
 }
 

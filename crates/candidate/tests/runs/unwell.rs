@@ -75,9 +75,7 @@ impl TestProbe {
     /// The same, which leads.
     async fn leader(&self, cluster: &OneLease, config: Config) -> RunningCandidate {
         let running = self.start(cluster, config);
-        running.registered().await;
-        cluster.grant("me");
-        running.leads(1).await;
+        running.is_granted(cluster).await;
         running
     }
 }
@@ -290,9 +288,7 @@ async fn a_report_of_the_program_counts_at_once_and_until_it_is_taken_back() {
     let running = start_changed(&cluster, elected(), obedient, |candidate| {
         probe.of(candidate).with_health_reports(reports)
     });
-    running.registered().await;
-    cluster.grant("me");
-    running.leads(1).await;
+    running.is_granted(&cluster).await;
 
     report.send_replace(Some("the disk\nis full".to_owned()));
     let reported = cluster.now();

@@ -109,9 +109,7 @@ async fn a_slow_watch_costs_one_conflict_because_the_lease_is_read_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn while_the_watch_lags_no_post_is_repeated() {
-    let cluster = TestCluster::with_gate();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::with_gate()).await;
     cluster.faults("program").freeze_watches_of(LEASES);
     let _first = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(millis(500)).await;

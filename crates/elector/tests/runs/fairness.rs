@@ -16,9 +16,7 @@ fn fill(cluster: &TestCluster, namespace: &str, leases: usize) {
 /// First in, first out, the last would have waited for more than four seconds.
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_served_in_turn() {
-    let cluster = TestCluster::with_gate();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::with_gate()).await;
     cluster.slow(millis(50), millis(50));
     fill(&cluster, "noisy", 400);
     let _quiet = ScriptedCandidate::start(&cluster, "quiet", "q", "l", "1.0.0");
@@ -30,9 +28,7 @@ async fn namespaces_are_served_in_turn() {
 /// A server that hangs with what one namespace wrote is a way to take all the turns.
 #[tokio::test(start_paused = true)]
 async fn requests_of_one_namespace_leave_room_for_another() {
-    let cluster = TestCluster::with_gate();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::with_gate()).await;
     cluster.slow(millis(1500), millis(0));
     fill(&cluster, "noisy", 400);
     pass(millis(1600)).await;

@@ -35,9 +35,7 @@ fn expected(loads: &[(&str, usize)]) -> BTreeMap<String, usize> {
 
 #[tokio::test(start_paused = true)]
 async fn a_group_is_spread_over_its_members_as_they_come_and_go() {
-    let cluster = TestCluster::with_gate();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let a = start(&cluster, "a");
     let _b = start(&cluster, "b");
     pass(seconds(5)).await;
@@ -83,9 +81,7 @@ async fn a_group_is_spread_over_its_members_as_they_come_and_go() {
 /// An elector that starts later finds the groups in what is there, and moves nothing among equals.
 #[tokio::test(start_paused = true)]
 async fn another_elector_assigns_the_same() {
-    let cluster = TestCluster::with_gate();
-    let first = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, first) = RunningElector::settled(TestCluster::with_gate()).await;
     let _members = [start(&cluster, "a"), start(&cluster, "b")];
     pass(seconds(5)).await;
     let terms = || PARTS.map(|part| cluster.term("ns", part));

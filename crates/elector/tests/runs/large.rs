@@ -1,6 +1,5 @@
 //! Objects with much in them that no decision needs: it is not kept, and no write loses it.
 
-use elector::Config;
 use elector_testing::{CANDIDATES, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
@@ -10,9 +9,7 @@ use crate::RunningElector;
 /// candidate touches its pingTime alone.
 #[tokio::test(start_paused = true)]
 async fn what_large_objects_hold_survives_a_fail_over() {
-    let cluster = TestCluster::with_gate();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.0.0");
     let _next = ScriptedCandidate::start(&cluster, "ns", "next", "l", "1.1.0");
     assert!(cluster.held_by("ns", "l", "old").await < seconds(1));

@@ -30,9 +30,7 @@ async fn a_server_that_is_away_is_waited_for_and_its_absence_is_one_line() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_no_time_with_requests_under_way() {
-    let cluster = TestCluster::with_gate();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
     cluster.inject(
         Rule::new(Fault::HangAfter)
             .verb(RequestVerb::Update)
@@ -78,9 +76,7 @@ async fn a_hundred_starts_and_stops_leave_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_elector_sends_no_requests_but_its_watches() {
-    let cluster = TestCluster::with_gate();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(seconds(10)).await;
     cluster.forget_requests();

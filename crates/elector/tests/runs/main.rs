@@ -32,7 +32,7 @@ use std::time::Duration;
 use elector::{BuiltinController, Config, Elector, Event, Metrics};
 use elector_apiserver::{Fault, Rule};
 use elector_runtime::{Clock, Cluster};
-use elector_testing::{CapturedLog, Scrape, TestCluster};
+use elector_testing::{CapturedLog, Scrape, TestCluster, pass, seconds};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -47,6 +47,13 @@ struct RunningElector {
 // === impl RunningElector ===
 
 impl RunningElector {
+    /// One that has waited for whom it may have followed, on that cluster.
+    async fn settled(cluster: TestCluster) -> (TestCluster, Self) {
+        let elector = Self::start(&cluster, Config::default());
+        pass(seconds(20)).await;
+        (cluster, elector)
+    }
+
     fn start(cluster: &TestCluster, config: Config) -> Self {
         Self::start_seeded(cluster, config, 0)
     }

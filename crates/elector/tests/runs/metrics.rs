@@ -18,9 +18,7 @@ use crate::{RunningElector, refuse};
 /// The only candidate leads, a better one is handed the lease and crashes, the first follows and crashes too.
 #[tokio::test(start_paused = true)]
 async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
-    let cluster = TestCluster::with_gate();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
     pass(seconds(10)).await;
     let best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
@@ -93,9 +91,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
         .into_iter()
         .flat_map(|led| ends.map(|it| (led, it)))
     {
-        let cluster = TestCluster::with_gate();
-        let elector = RunningElector::start(&cluster, Config::default());
-        pass(seconds(20)).await;
+        let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
         let leader = led.then(|| ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0"));
         if !led {
             cluster.register("ns", "c", "l", "1.0.0");
@@ -127,9 +123,7 @@ async fn a_lease_that_is_gone_is_in_no_figure() {
 /// A lease that was led and is not goes on being shown when its candidates are gone, also by an elector that starts then.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_lost_its_leader_and_all_candidates_is_abandoned() {
-    let cluster = TestCluster::with_gate();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let leader = ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0");
     pass(seconds(20)).await;
     drop(leader);
@@ -155,9 +149,7 @@ async fn a_lease_that_lost_its_leader_and_all_candidates_is_abandoned() {
 /// A component that is scaled to zero lacks nothing, though its candidates are there until they are collected.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_given_up_and_has_no_candidate_that_answers_is_released() {
-    let cluster = TestCluster::with_gate();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let leader = ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0");
     pass(seconds(5)).await;
     cluster.register("ns", "silent", "l", "1.1.0");
@@ -195,9 +187,7 @@ async fn a_lease_that_was_given_up_and_has_no_candidate_that_answers_is_released
 /// A leader that makes no room is shown for as long as it is asked to.
 #[tokio::test(start_paused = true)]
 async fn the_oldest_preference_is_shown_until_the_leader_is_gone() {
-    let cluster = TestCluster::with_gate();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let deaf = ScriptedCandidate::start_unmarked(&cluster, "ns", "old", "l", "1.1.0");
     pass(seconds(10)).await;
     assert_eq!(longest(&elector, "oldest_preference"), 0.0);
@@ -315,9 +305,7 @@ async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_told_apart_up_to_a_number_and_no_other_text_is_a_label() {
-    let cluster = TestCluster::with_gate();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
     for index in 0..150 {
         let namespace = format!("tenant-{index}");
         cluster.register(&namespace, "secret-candidate", "secret-lease", "1.0.0");

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use elector::Config;
 use elector_api::{annotation, format_freeze, format_prefer};
 use elector_protocol::{Identity, OperatorPreference, Timestamp};
 use elector_testing::{CANDIDATES, LEASES, ScriptedCandidate, TestCluster, pass, seconds};
@@ -24,9 +23,7 @@ fn annotate(cluster: &TestCluster, plural: &str, name: &str, annotation: &str, v
 /// nothing changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stands_down_makes_room_until_it_may_lead_again() {
-    let cluster = TestCluster::with_gate();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
     let next = ScriptedCandidate::start(&cluster, "ns", "next", "l", "1.1.0");
     cluster.held_by("ns", "l", "best").await;
@@ -53,9 +50,7 @@ async fn words_on_a_lease_count_for_the_time_that_they_say() {
         let micros = i64::try_from(micros).unwrap();
         Timestamp::from_micros(TestCluster::start_time().as_micros() + micros).unwrap()
     };
-    let cluster = TestCluster::with_gate();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let _leader = ScriptedCandidate::start(&cluster, "ns", "leader", "l", "1.2.0");
     cluster.held_by("ns", "l", "leader").await;
     let say = |name, value: &str| annotate(&cluster, LEASES, "l", name, value);

@@ -1,6 +1,5 @@
 //! Writes that fail stay queued with a pause until the desired state is reached (decision 2), and no other lease waits.
 
-use elector::Config;
 use elector_apiserver::{RequestVerb, Rule};
 use elector_testing::{CANDIDATES, LEASES, TestCluster, millis, pass, seconds};
 use serde_json::json;
@@ -33,9 +32,7 @@ async fn a_write_that_is_refused_is_repeated_until_it_succeeds() {
         (grant, grants, &[403, 404, 409, 422, 429, 500]),
     ] {
         for code in codes {
-            let cluster = TestCluster::new();
-            let _elector = RunningElector::start(&cluster, Config::default());
-            pass(seconds(20)).await;
+            let (cluster, _elector) = RunningElector::settled(TestCluster::new()).await;
             let released = || {
                 let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
                 cluster.put_lease("default", "l", spec);

@@ -20,9 +20,7 @@ fn annotate(cluster: &TestCluster) {
 /// (R6 a) The proof of absence outlives the conflict.
 #[tokio::test(start_paused = true)]
 async fn one_annotation_of_a_new_lease_costs_no_time_and_no_read() {
-    let cluster = TestCluster::new();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::new()).await;
     cluster.before_next_put(LEASES, annotate);
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     assert!(cluster.held_by("ns", "l", "a").await < millis(100));
@@ -33,9 +31,7 @@ async fn one_annotation_of_a_new_lease_costs_no_time_and_no_read() {
 /// (R4) What the read shows may have been held since the watch fell silent.
 #[tokio::test(start_paused = true)]
 async fn an_unheld_lease_is_read_when_the_watch_is_silent_and_is_waited_for_anew() {
-    let cluster = TestCluster::new();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::new()).await;
     cluster.before_next_put(LEASES, |cluster| {
         cluster.faults("program").freeze_watches_of(LEASES);
         annotate(cluster);
@@ -52,9 +48,7 @@ async fn an_unheld_lease_is_read_when_the_watch_is_silent_and_is_waited_for_anew
 
 #[tokio::test(start_paused = true)]
 async fn a_new_lease_that_is_annotated_all_the_time_is_granted_in_time() {
-    let cluster = TestCluster::new();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::new()).await;
     let _stranger = cluster.annotate_all_the_time("ns", "l");
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     let waited = cluster.held_by("ns", "l", "a").await;
@@ -66,9 +60,7 @@ async fn a_new_lease_that_is_annotated_all_the_time_is_granted_in_time() {
 /// what was judged, and no gap: the watch brings it too.
 #[tokio::test(start_paused = true)]
 async fn a_new_lease_that_is_annotated_before_its_candidate_comes_is_granted_in_time() {
-    let cluster = TestCluster::new();
-    let _elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, _elector) = RunningElector::settled(TestCluster::new()).await;
     let _stranger = cluster.annotate_all_the_time("ns", "l");
     cluster.faults("program").latency(millis(2), millis(1));
     cluster.faults("program").watch_latency(millis(6));
@@ -97,9 +89,7 @@ async fn an_unheld_lease_that_is_annotated_all_the_time_is_granted_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_held_lease_that_is_annotated_all_the_time_is_handed_over_and_follows_a_crash_in_time() {
-    let cluster = TestCluster::new();
-    let elector = RunningElector::start(&cluster, Config::default());
-    pass(seconds(20)).await;
+    let (cluster, elector) = RunningElector::settled(TestCluster::new()).await;
     let _next = ScriptedCandidate::start(&cluster, "ns", "next", "l", "1.1.0");
     assert!(cluster.held_by("ns", "l", "next").await < seconds(1));
     let _stranger = cluster.annotate_all_the_time("ns", "l");

@@ -1,6 +1,5 @@
 //! Candidates that a stranger makes unreadable after they were valid: what they said before does not count any more.
 
-use elector::Config;
 use elector_testing::{CANDIDATES, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
@@ -21,9 +20,7 @@ async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec()
             true,
         ),
     ] {
-        let cluster = TestCluster::new();
-        let _elector = RunningElector::start(&cluster, Config::default());
-        pass(seconds(20)).await;
+        let (cluster, _elector) = RunningElector::settled(TestCluster::new()).await;
         let kept = cluster.keep("default", "l", "plain");
         let _best = cluster.candidate("default", "best", "l", "1.0.0");
         let _other = cluster.candidate("default", "other", "l", "1.1.0");

@@ -44,14 +44,31 @@ pub(super) enum AttackEffect {
     Obeyed,
 }
 
+/// The fields that most attacks on a led Lease share.
+const BY_AN_EDITOR: Attack = Attack {
+    name: "",
+    by: "editor",
+    policies: &["elector-lease"],
+    kind: AttackedKind::Lease,
+    before: led,
+    write: ObjectWrite::delete,
+    effect: None,
+};
+
+/// Those that most attacks by a LeaseCandidate share.
+const OF_A_CANDIDATE: Attack = Attack {
+    by: "another Pod",
+    kind: AttackedKind::Candidate,
+    before: || None,
+    ..BY_AN_EDITOR
+};
+
 /// Every attack; the first and the third are those of an account that may write LeaseCandidates only.
 pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "a strategy of its own, in the highest version",
         by: "outsider",
         policies: &["elector-candidate-lease", "elector-candidate-strategy"],
-        kind: AttackedKind::Candidate,
-        before: || None,
         write: |_| {
             post("outsider-0", |object| {
                 object["spec"]["binaryVersion"] = json!("999.0.0");
@@ -59,44 +76,38 @@ pub(super) const ATTACKS: &[Attack] = &[
             })
         },
         effect: Some(AttackEffect::Frozen),
+        ..OF_A_CANDIDATE
     },
     Attack {
         name: "the lowest version",
         by: "outsider",
         policies: &["elector-candidate-lease"],
-        kind: AttackedKind::Candidate,
-        before: || None,
         write: |_| {
             post("outsider-0", |object| {
                 object["spec"]["binaryVersion"] = json!("0.0.1");
                 object["spec"]["emulationVersion"] = json!("0.0.1");
             })
         },
-        effect: None,
+        ..OF_A_CANDIDATE
     },
     Attack {
         name: "an announced lease duration of an hour",
         by: "outsider",
         policies: &["elector-candidate-lease", "elector-candidate-duration"],
-        kind: AttackedKind::Candidate,
-        before: || None,
         write: |_| post("outsider-0", announce_an_hour),
         effect: Some(AttackEffect::Delayed),
+        ..OF_A_CANDIDATE
     },
     Attack {
         name: "an announced lease duration of an hour, by a candidate for the Lease",
-        by: "another Pod",
         policies: &["elector-candidate-duration"],
-        kind: AttackedKind::Candidate,
-        before: || None,
         write: |_| post("web-2-0123456789abcdef", announce_an_hour),
         effect: Some(AttackEffect::Delayed),
+        ..OF_A_CANDIDATE
     },
     Attack {
         name: "the strategy of another candidate",
-        by: "another Pod",
         policies: &["elector-candidate-author"],
-        kind: AttackedKind::Candidate,
         before: || Some(candidate(HOLDER)),
         write: |before| {
             // One that any candidate may wish for: so the author alone is refused.
@@ -106,13 +117,11 @@ pub(super) const ATTACKS: &[Attack] = &[
             })
         },
         effect: Some(AttackEffect::Frozen),
+        ..OF_A_CANDIDATE
     },
     Attack {
         name: "the strategy of another elector in the highest version, by a candidate for the Lease",
-        by: "another Pod",
         policies: &["elector-candidate-strategy"],
-        kind: AttackedKind::Candidate,
-        before: || None,
         write: |_| {
             post("web-2-0123456789abcdef", |object| {
                 object["spec"]["binaryVersion"] = json!("999.0.0");
@@ -120,35 +129,29 @@ pub(super) const ATTACKS: &[Attack] = &[
             })
         },
         effect: Some(AttackEffect::Frozen),
+        ..OF_A_CANDIDATE
     },
     Attack {
         name: "deletion of another candidate",
         by: "editor",
         policies: &["elector-candidate-author"],
-        kind: AttackedKind::Candidate,
         before: || Some(candidate(HOLDER)),
         write: ObjectWrite::delete,
-        effect: None,
+        ..OF_A_CANDIDATE
     },
     Attack {
         name: "an emptied holder",
-        by: "editor",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
-        before: led,
         write: |before| {
             ObjectWrite::put(before, |object| {
                 object["spec"]["holderIdentity"] = json!("");
             })
         },
-        effect: None,
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "a candidate that prefers itself",
         by: "another Pod",
         policies: &["elector-operator-word"],
-        kind: AttackedKind::Lease,
-        before: led,
         write: |before| {
             ObjectWrite::put(before, |object| {
                 let text = format!("{VICTIM} until {}", in_an_hour());
@@ -156,25 +159,22 @@ pub(super) const ATTACKS: &[Attack] = &[
             })
         },
         effect: Some(AttackEffect::Obeyed),
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "a leader that is there to stay",
-        by: "editor",
         policies: &["elector-operator-word"],
-        kind: AttackedKind::Lease,
-        before: led,
         write: |before| {
             ObjectWrite::put(before, |object| {
                 object["metadata"]["annotations"]["elector.dev/freeze"] = json!(in_an_hour());
             })
         },
         effect: Some(AttackEffect::Obeyed),
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "another candidate that stands down",
-        by: "another Pod",
         policies: &["elector-candidate-author", "elector-operator-word"],
-        kind: AttackedKind::Candidate,
         before: || Some(candidate(HOLDER)),
         write: |before| {
             ObjectWrite::put(before, |object| {
@@ -182,61 +182,43 @@ pub(super) const ATTACKS: &[Attack] = &[
             })
         },
         effect: Some(AttackEffect::Obeyed),
+        ..OF_A_CANDIDATE
     },
     Attack {
         name: "an acquisition for an hour",
         by: "another Pod",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
-        before: led,
         write: |before| term(before, "web-2-0123456789abcdef", 3600, Some(TRUE_TOKEN)),
-        effect: None,
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "deletion of a Lease that nobody holds",
-        by: "editor",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
         before: unheld,
         write: ObjectWrite::delete,
-        effect: None,
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "deletion of a Lease that is led",
-        by: "editor",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
-        before: led,
         write: ObjectWrite::delete,
-        effect: None,
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "a finalizer on an unheld Lease, by which it is deleted once it is led",
-        by: "editor",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
         before: unheld,
         write: |before| ObjectWrite::put(before, finalizer),
-        effect: None,
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "a Lease with the strategy of another elector, before the first election",
-        by: "editor",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
         before: || None,
         write: |_| {
             let mut object = lease(&json!({"holderIdentity": ""}));
             object["metadata"]["annotations"]["elector.dev/strategy"] = json!(STRATEGY);
             ObjectWrite::post(object)
         },
-        effect: None,
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "a plain Lease in the place of one that client-go released",
-        by: "editor",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
         before: released_by_client_go,
         write: |before| {
             ObjectWrite::put(before, |object| {
@@ -244,29 +226,23 @@ pub(super) const ATTACKS: &[Attack] = &[
                 object["spec"]["holderIdentity"] = json!("squatter");
             })
         },
-        effect: None,
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "a label by which another program takes a Lease that is led for its own",
         by: "another Pod",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
-        before: led,
         write: |before| ObjectWrite::put(before, labelled),
-        effect: None,
+        ..BY_AN_EDITOR
     },
     Attack {
         name: "a Lease that is led for 68 years",
         by: "another Pod",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
-        before: led,
         write: |before| {
             ObjectWrite::put(before, |object| {
                 object["spec"]["leaseDurationSeconds"] = json!(i32::MAX);
             })
         },
-        effect: None,
+        ..BY_AN_EDITOR
     },
 ];
 
