@@ -99,7 +99,7 @@ fn start(
     let servers = &mut lock(load).servers;
     servers.insert(address.clone(), Arc::clone(&leave));
     tasks.spawn(follow_sidecar(sidecar, token.clone(), leave));
-    let candidate = testbed.candidate(&format!("web-{pod}"));
+    let candidate = testbed.candidate(&format!("web-{pod}")).work(&[]);
     let candidate = candidate.flag("--endpoint-slice=web");
     let candidate = candidate.flag(&format!("--http={sidecar}"));
     let candidate = candidate.flag(&format!("--http-token-file={}", token.display()));

@@ -33,6 +33,7 @@ mod plain;
 mod plain_faults;
 mod playbook;
 mod policies;
+mod programs;
 mod readme;
 mod restored;
 mod rights;
@@ -136,6 +137,7 @@ fn main() -> ExitCode {
         plain_faults::add,
         playbook::add,
         policies::add,
+        programs::add,
         readme::add,
         restored::add,
         rights::add,

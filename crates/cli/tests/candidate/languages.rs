@@ -29,13 +29,6 @@ struct ContainerProcess {
     lines: Arc<Mutex<Vec<(Instant, String)>>>,
 }
 
-/// The containers of a Pod: a sidecar and a program.
-struct ProgramPod {
-    sidecar: ContainerProcess,
-    program: ContainerProcess,
-    environment: [(&'static str, String); 2],
-}
-
 /// The renew deadline of the sidecars.
 const DEADLINE: Duration = Duration::from_secs(2);
 
@@ -83,28 +76,6 @@ impl ProgramHost {
         test_kill_process(Pid::from_raw(process).unwrap()).is_ok()
     }
 
-    /// A program of the manifests beside a sidecar of its own.
-    fn pod(&self, name: &str, program: &mut Command) -> ProgramPod {
-        let port = free_port();
-        let sidecar = self.sidecar(name, port);
-        wait_until("the sidecar serves", || {
-            TcpStream::connect(("127.0.0.1", port)).ok()
-        });
-        let url = format!("http://127.0.0.1:{port}/");
-        let environment = [
-            ("ELECTOR_GET_URL", url),
-            (
-                "ELECTOR_HTTP_TOKEN_FILE",
-                self.token(name).display().to_string(),
-            ),
-        ];
-        ProgramPod {
-            sidecar,
-            program: ContainerProcess::start(program.envs(environment.clone())),
-            environment,
-        }
-    }
-
     /// A word to the candidate of that Pod.
     fn post(&self, (pod, port): (&str, u16), word: &str) {
         let token = fs::read_to_string(self.token(pod)).unwrap();
@@ -125,20 +96,9 @@ impl ProgramHost {
 
     fn holder(&self) -> String {
         let lease = self.server.object("leases", ("default", "web"));
-        let holder = lease.map(|lease| lease["spec"]["holderIdentity"].clone());
-        holder
-            .and_then(|it| it.as_str().map(str::to_owned))
-            .unwrap_or_default()
-    }
-}
-
-// === impl ProgramPod ===
-
-impl ProgramPod {
-    /// The container of the program dies without a word, and another takes its place.
-    fn restart_program(&mut self, program: &mut Command) {
-        let restarted = ContainerProcess::start(program.envs(self.environment.clone()));
-        drop(std::mem::replace(&mut self.program, restarted));
+        let lease = lease.unwrap_or_default();
+        let holder = lease["spec"]["holderIdentity"].as_str();
+        holder.unwrap_or_default().to_owned()
     }
 }
 
@@ -202,73 +162,6 @@ fn program(file: &str) -> PathBuf {
     workspace.join("manifests/examples/programs").join(file)
 }
 
-/// Two Pods with that program: one works at a time, through a hand-over, a stopped sidecar and a crash of the program.
-fn plays(name: &str, command: impl Fn() -> Command) {
-    let node = ProgramHost::new();
-    let began = Instant::now();
-    let first = node.pod("web-0", &mut command());
-    first.program.wrote("step", began);
-    let mut second = node.pod("web-1", &mut command());
-    assert!(node.holder().starts_with("web-0-"), "{name}");
-
-    // A sidecar that is asked to end gives its program the time to stop, and the next begins after that.
-    let asked = Instant::now();
-    first.sidecar.signal(Signal::TERM);
-    let stopped = first.program.wrote("stopped", asked);
-    let started = second.program.wrote("started", asked);
-    assert!(
-        first.program.wrote_last("step") < started,
-        "{name}: both worked"
-    );
-    assert!(
-        stopped < started,
-        "{name}: the next began before the last had stopped"
-    );
-    let took = started - asked;
-    assert!(
-        took < Duration::from_secs(4),
-        "{name}: its word was not heard: {took:?}"
-    );
-    assert!(node.holder().starts_with("web-1-"), "{name}");
-
-    // The program alone crashes, and is restarted as its container is: it goes on in the same term.
-    let (crashed, term) = (Instant::now(), node.holder());
-    second.restart_program(&mut command());
-    second.program.wrote("step", crashed);
-    assert_eq!(node.holder(), term, "{name}: restarted in place");
-
-    // A sidecar that hangs answers nothing, so that the program stops by itself at its deadline.
-    let hangs = Instant::now();
-    second.sidecar.signal(Signal::STOP);
-    let stopped = second.program.wrote("stopped", hangs);
-    let took = stopped - hangs;
-    // It may wait for a last answer, and works no more meanwhile; another Pod may lead when the lease has run out.
-    let worked = second.program.wrote_last("step") - hangs;
-    let step = Duration::from_millis(500);
-    assert!(
-        worked < DEADLINE + step && took < 2 * DEADLINE,
-        "{name}: {worked:?}, {took:?}"
-    );
-}
-
-#[test]
-fn a_program_in_bash_works_while_its_pod_leads() {
-    plays("Bash", || {
-        let mut command = Command::new("bash");
-        command.arg(program("work.sh"));
-        command
-    });
-}
-
-#[test]
-fn a_program_in_python_works_while_its_pod_leads() {
-    plays("Python", || {
-        let mut command = Command::new("python3");
-        command.arg("-u").arg(program("work.py"));
-        command
-    });
-}
-
 /// The command lives on from term to term, unless its candidate hangs: then it is killed before another Pod can lead.
 #[test]
 fn a_warm_command_that_says_when_it_has_stopped_lives_on() {
@@ -318,27 +211,6 @@ fn a_warm_command_that_says_nothing_is_killed_and_its_candidate_ends_with_it() {
     let mut third = node.warm("web-2", free_port(), "exit 7");
     let ended = wait_until("it ends", || third.child.try_wait().unwrap());
     assert_eq!(ended.code(), Some(7), "of a standby too");
-}
-
-/// The compiler is asked for where it can be: a cluster of tests needs it too.
-#[test]
-fn a_program_in_go_works_while_its_pod_leads() {
-    let folder = tempfile::tempdir().unwrap();
-    let binary = folder.path().join("work");
-    let mut build = Command::new("go");
-    build
-        .args(["build", "-o"])
-        .arg(&binary)
-        .arg(program("work.go"));
-    assert!(
-        build
-            .env("GOFLAGS", "-mod=mod")
-            .env("GO111MODULE", "off")
-            .status()
-            .unwrap()
-            .success()
-    );
-    plays("Go", || Command::new(&binary));
 }
 
 /// The simple API of nais/elector, with what its documentation leaves to the reader: here a host name that is the Pod's.
@@ -422,23 +294,8 @@ fn a_command_finds_the_answers_by_its_environment() {
     let node = ProgramHost::new();
     let script = "curl -s ${ELECTOR_GET_URL}leader; echo; curl -s http://$ELECTOR_PATH/; curl -sN --max-time 1 $ELECTOR_SSE_URL
         echo; echo $ELECTOR_TOKEN; cat $ELECTOR_HTTP_TOKEN_FILE; sleep 600";
-    let candidate = ContainerProcess::start(
-        elector()
-            .args([
-                "candidate",
-                "--mode=as-client-go",
-                "--lease=web",
-                "--namespace=default",
-            ])
-            .args([
-                "--kubeconfig=kubeconfig",
-                "--http=127.0.0.1:0",
-                "--http-token-file=token",
-            ])
-            .args(["--", "bash", "-c", script])
-            .env("POD_NAME", "web-0")
-            .current_dir(node.folder.path()),
-    );
+    let mut command = node.candidate("web-0", 0);
+    let candidate = ContainerProcess::start(command.args(["--", "bash", "-c", script]));
     let lines = wait_until("the command has written", || {
         let lines = candidate.lines.lock().unwrap();
         let lines: Vec<_> = lines.iter().map(|(_, line)| line.clone()).collect();
@@ -455,7 +312,7 @@ fn a_command_finds_the_answers_by_its_environment() {
     let event = lines[2].strip_prefix("data: ").unwrap();
     assert_eq!(json(event)["name"], "web-0");
     assert_eq!(asked["token"].to_string(), lines[3]);
-    let token = fs::read_to_string(node.folder.path().join("token")).unwrap();
+    let token = fs::read_to_string(node.token("web-0")).unwrap();
     assert_eq!(token.trim(), lines[4]);
 }
 
@@ -479,22 +336,14 @@ fn code_of_the_page(language: &str) -> String {
 /// They lead while their child does, and no longer than it said when it hangs.
 #[test]
 fn the_readers_of_the_page_follow_the_events_of_a_child() {
+    let python =
+        "\nwhile True:\n    print('yes' if leads() else 'no', flush=True)\n    time.sleep(0.05)\n";
+    let javascript = "\nsetInterval(() => console.log(leads() ? 'yes' : 'no'), 50)\n";
+    let bash = "\nwhile true; do leads && echo yes || echo no; sleep 0.05; done\n";
     let loops = [
-        (
-            "python3",
-            "python",
-            "\nwhile True:\n    print('yes' if leads() else 'no', flush=True)\n    time.sleep(0.05)\n",
-        ),
-        (
-            "node",
-            "javascript",
-            "\nsetInterval(() => console.log(leads() ? 'yes' : 'no'), 50)\n",
-        ),
-        (
-            "bash",
-            "bash",
-            "\nwhile true; do leads && echo yes || echo no; sleep 0.05; done\n",
-        ),
+        ("python3", "python", python),
+        ("node", "javascript", javascript),
+        ("bash", "bash", bash),
     ];
     for (interpreter, language, rest) in loops {
         let node = ProgramHost::new();

@@ -12,6 +12,7 @@ use super::requests::{Collection, until};
 const NODES: &str = "kube-node-lease";
 const SYSTEM: &str = "kube-system";
 const MANAGER: &str = "kube-controller-manager";
+const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 
 /// An elector that does not serve kube-system, with a token that may update every Lease: it can neither keep a dead node
 /// alive nor take a Lease of the control plane. A kubelet and the control plane go on, and are not judged at all.
@@ -24,13 +25,12 @@ pub(super) async fn are_left_alone(site: &TestSite, accounts: &Accounts) -> Resu
         .await?;
     let beat = renewal(Some(node), |_| {});
     until(elector, &nodes, &beat, false).await?;
-    let kubelet = site
-        .user_account("system:node:node-1", Some("system:nodes"))
-        .await?;
+    let (node_name, nodes_group) = ("system:node:node-1", "system:nodes");
+    let kubelet = site.user_account(node_name, Some(nodes_group)).await?;
     let leases =
         json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]});
     role(admin, NODES, "kubelets", &[&leases]).await?;
-    let kubelets = [subject("Group", "system:nodes", None)];
+    let kubelets = [subject("Group", nodes_group, None)];
     bind(admin, NODES, "kubelets", ("Role", "kubelets"), &kubelets).await?;
     until(kubelet.client(), &nodes, &beat, true).await?;
     nodes.remove(admin, "node-1").await?;
@@ -39,9 +39,7 @@ pub(super) async fn are_left_alone(site: &TestSite, accounts: &Accounts) -> Resu
     let grant = term(Some(before.clone()), "any", 5, None);
     until(elector, &system, &grant, false).await?;
     // It has the rights of Kubernetes' own roles, and no other.
-    let manager = site
-        .user_account("system:kube-controller-manager", None)
-        .await?;
+    let manager = site.user_account(CONTROLLER_MANAGER, None).await?;
     let acquisition = term(Some(before), "node-1_manager", 15, None);
     until(manager.client(), &system, &acquisition, true).await?;
     let before = system
@@ -57,9 +55,7 @@ pub(super) async fn are_served(site: &TestSite, accounts: &Accounts) -> Result<(
     let admin = site.client();
     let system = Collection::leases(SYSTEM);
     let elector = &accounts.of("elector")?.client;
-    let manager = site
-        .user_account("system:kube-controller-manager", None)
-        .await?;
+    let manager = site.user_account(CONTROLLER_MANAGER, None).await?;
     let before = system.reset(admin, &named(unheld(), MANAGER)).await?;
     let grant = term(Some(before.clone()), "any", 5, None);
     until(elector, &system, &grant, true).await?;
