@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::adopters::size;
-use crate::build_times::{self, TimedCommand};
+use crate::build_times;
 use crate::commands::{cargo, show_and_run};
 use crate::paths;
 use crate::proofs::PassedArgs;
@@ -45,12 +45,8 @@ pub(crate) enum BenchTask {
 
     /// The waits of a newcomer, from a fresh clone with an empty cargo cache
     Builds {
-        /// The last command that is timed; those before it run too
-        #[arg(long, value_enum, default_value = "warm-tests")]
-        last: TimedCommand,
-
         /// Write the table into CONTRIBUTING.md
-        #[arg(long, conflicts_with = "last")]
+        #[arg(long)]
         record: bool,
     },
 
@@ -92,7 +88,7 @@ pub(crate) fn run(task: BenchTask) -> Result<()> {
         }
         BenchTask::Noisy { record } => measure(&[noisy], &[], record.then_some("docs/bounds.md")),
         BenchTask::Size { record } => size::tell(record),
-        BenchTask::Builds { last, record } => build_times::run(last, record),
+        BenchTask::Builds { record } => build_times::run(record),
     }
 }
 

@@ -7,21 +7,20 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use clap::ValueEnum;
 
 use crate::commands::{self, cargo, show_and_run};
 use crate::{measured, paths};
 
-/// A command whose time is reported, in the order in which they run: what one has built is there for the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum TimedCommand {
-    /// The demo, which compiles the tasks and the elector.
-    Demo,
-    /// All tests, which compile the rest.
-    ColdTests,
-    /// All tests once more.
-    WarmTests,
-}
+/// The commands whose time is reported, each with the beginning of its row, in the order in which they run: what one has built
+/// is there for the next. The demo compiles the tasks and the elector, and the tests the rest.
+const COMMANDS: [(&str, &[&str]); 3] = [
+    (
+        "| `cargo xtask demo --once`, first |",
+        &["xtask", "demo", "--once", "--plain"],
+    ),
+    ("| `cargo xtask test`, after that |", &["xtask", "test"]),
+    ("| `cargo xtask test`, again |", &["xtask", "test"]),
+];
 
 /// The time of a command, and that of the processors for it.
 #[derive(Clone, Copy, Debug)]
@@ -33,34 +32,11 @@ pub(crate) struct CommandTime {
 /// Where the table is recorded, from the root of the workspace.
 const DOCUMENT: &str = "CONTRIBUTING.md";
 
-// === impl TimedCommand ===
-
-impl TimedCommand {
-    const ALL: [Self; 3] = [Self::Demo, Self::ColdTests, Self::WarmTests];
-
-    /// The beginning of its row.
-    const fn row(self) -> &'static str {
-        match self {
-            Self::Demo => "| `cargo xtask demo --once`, first |",
-            Self::ColdTests => "| `cargo xtask test`, after that |",
-            Self::WarmTests => "| `cargo xtask test`, again |",
-        }
-    }
-
-    const fn arguments(self) -> &'static [&'static str] {
-        match self {
-            Self::Demo => &["xtask", "demo", "--once", "--plain"],
-            Self::ColdTests | Self::WarmTests => &["xtask", "test"],
-        }
-    }
-}
-
-/// Runs the commands up to that one in a fresh clone of what is committed, and says how long each took; with `record`
-/// into the document too. A command that fails at its end, as tests do, has taken its time, and its row says that it failed.
+/// Runs the commands in a fresh clone of what is committed, and says how long each took; with `record` into the document too. A command that fails at its end, as tests do, has taken its time, and its row says that it failed.
 ///
 /// # Errors
 /// When one cannot be run.
-pub(crate) fn run(last: TimedCommand, record: bool) -> Result<()> {
+pub(crate) fn run(record: bool) -> Result<()> {
     let folder = tempfile::tempdir().context("failed to make a folder")?;
     let (clone, cache) = (folder.path().join("elector"), folder.path().join("cargo"));
     let mut cloning = Command::new("git");
@@ -70,8 +46,8 @@ pub(crate) fn run(last: TimedCommand, record: bool) -> Result<()> {
     let processors = std::thread::available_parallelism()?;
     let mut table =
         format!("| on {processors} processors | takes | of the processors |\n|---|---|---|\n");
-    for command in TimedCommand::ALL.iter().filter(|command| **command <= last) {
-        table.push_str(&time(*command, &clone, &cache)?);
+    for (row, command) in COMMANDS {
+        table.push_str(&format!("{row} {}", time(command, &clone, &cache)?));
         println!("{table}");
     }
     let mut head = Command::new("git");
@@ -87,10 +63,10 @@ pub(crate) fn run(last: TimedCommand, record: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs it there, and writes its row.
-fn time(command: TimedCommand, clone: &Path, cache: &Path) -> Result<String> {
+/// Runs it there, and writes the rest of its row.
+fn time(command: &[&str], clone: &Path, cache: &Path) -> Result<String> {
     let mut run = cargo();
-    run.args(command.arguments())
+    run.args(command)
         .current_dir(clone)
         .env("CARGO_HOME", cache)
         .env_remove("CARGO_TARGET_DIR");
@@ -102,7 +78,7 @@ fn time(command: TimedCommand, clone: &Path, cache: &Path) -> Result<String> {
             ", failed"
         }
     };
-    Ok(format!("{} {time}{failed} |\n", command.row()))
+    Ok(format!("{time}{failed} |\n"))
 }
 
 // === impl CommandTime ===

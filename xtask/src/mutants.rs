@@ -10,24 +10,26 @@
 mod sample;
 mod verdict;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use self::sample::{ListedMutant, sample};
-use self::verdict::{MutantVerdict, PlayedMutant, VerdictFile};
-use crate::cargo_tool::{CargoTool, TYPES_OF_KUBERNETES};
+use self::verdict::{MutantSample, MutantVerdict, VerdictFile};
+use crate::cargo_tool::CargoTool;
 use crate::commands::{self, cargo};
-use crate::paths;
-use crate::revision;
+use crate::{measured, paths, revision};
 
 const TOOL: CargoTool = CargoTool {
     name: "cargo-mutants",
     version: "27.1.0",
 };
+
+/// The recorded verdicts and their page, from the root of the workspace.
+const RECORDED: &str = "docs/proofs/mutants.tsv";
+const PAGE: &str = "docs/proofs/mutants.md";
 
 /// A crate whose mutants are played.
 struct MutatedCrate {
@@ -75,7 +77,7 @@ const CRATES: [MutatedCrate; 6] = [
 #[derive(Debug, Args)]
 pub(crate) struct MutationRun {
     /// Only the mutants of these packages
-    #[arg(value_name = "PACKAGE")]
+    #[arg(value_name = "PACKAGE", value_parser = names())]
     packages: Vec<String>,
 
     /// The seed that chooses the sample
@@ -94,7 +96,7 @@ pub(crate) struct MutationRun {
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     revision: String,
 
-    /// Write the verdicts into docs/proofs
+    /// Write each verdict into docs/proofs at once, and the table at the end
     #[arg(long)]
     record: bool,
 }
@@ -105,54 +107,58 @@ const TIMEOUT: &str = "600";
 /// Plays them, and prints what became of them.
 ///
 /// # Errors
-/// When a mutant cannot be played, or a package is none of those.
+/// When a mutant cannot be played.
 pub(crate) fn run(run: &MutationRun) -> Result<()> {
-    for package in &run.packages {
-        let known = CRATES.iter().any(|one| one.package == *package);
-        ensure!(known, "no mutants of {package} are played: {}", names());
-    }
     TOOL.ensure()?;
     let folder = paths::workspace().join("target/mutants");
     let (tree, commit) = revision::checkout(&folder, &run.revision)?;
-    let mut verdicts = VerdictFile::open(&folder.join(format!("{commit}.tsv")))?;
-    let recorded = VerdictFile::recorded();
-    let mut played: BTreeMap<&str, Vec<PlayedMutant>> = BTreeMap::new();
+    let mut verdicts = VerdictFile::open(&if run.record {
+        paths::workspace().join(RECORDED)
+    } else {
+        folder.join("mutants.tsv")
+    })?;
     for one in &CRATES {
         if !run.packages.is_empty() && !run.packages.iter().any(|it| it == one.package) {
             continue;
         }
         let all = list(&tree, one.package)?;
-        let mutants = if run.again {
-            recorded.killed_again(one.package, &all)
+        let (mutants, chosen) = if run.again {
+            let killed = verdicts.killed_again(one.package, &all);
+            (killed, "killed before".to_owned())
         } else {
-            sample(&all, run.seed, run.sample.unwrap_or(one.sample))
+            let chosen = sample(&all, run.seed, run.sample.unwrap_or(one.sample));
+            (chosen, format!("seed {}", run.seed))
         };
         println!(
-            "{}: {} of {} mutants, seed {}",
+            "{}: {} of {} mutants, {chosen}",
             one.package,
             mutants.len(),
-            all.len(),
-            run.seed
+            all.len()
         );
-        for mutant in mutants {
-            let verdict = match verdicts.of(&mutant.name) {
+        let sample = MutantSample {
+            package: one.package.to_owned(),
+            commit: commit.clone(),
+            chosen,
+        };
+        for ListedMutant { name } in mutants {
+            let verdict = match verdicts.of(&sample, &name) {
                 Some(verdict) => verdict,
-                None => {
-                    let verdict = play(&folder, &tree, one, &mutant.name)?;
-                    verdicts.note(one.package, &mutant.name, verdict)?;
-                    verdict
-                }
+                None => play(&folder, &tree, one, &name)?,
             };
-            println!("{verdict}: {}", mutant.name);
-            let played = played.entry(one.package).or_default();
-            played.push(PlayedMutant::new(one.package, mutant.name, verdict));
+            verdicts.note(&sample, &name, verdict)?;
+            println!("{verdict}: {name}");
         }
     }
-    verdict::sum_up(&played, run.seed, &commit, run.record)
+    let table = verdicts.table();
+    println!("\n{table}");
+    if run.record {
+        measured::record(PAGE, "mutants", &table)?;
+    }
+    Ok(())
 }
 
-fn names() -> String {
-    CRATES.map(|one| one.package).join(", ")
+fn names() -> [&'static str; 6] {
+    CRATES.map(|one| one.package)
 }
 
 /// Every mutant of a package.
@@ -181,7 +187,8 @@ fn mutants(tree: &Path, package: &str) -> Command {
             "--cargo-arg=--config=profile.dev.package.elector-protocol.opt-level=1",
             "--cargo-arg=--config=profile.dev.package.elector-protocol.codegen-units=16",
         ])
-        .envs([TYPES_OF_KUBERNETES])
+        // One mutant is judged by the same tests as the next.
+        .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
         .env_remove("CARGO_TARGET_DIR");
     command
 }
@@ -192,6 +199,7 @@ fn play(folder: &Path, tree: &Path, of: &MutatedCrate, name: &str) -> Result<Mut
     Ok(match verdict {
         MutantVerdict::Survived => match play_against(folder, tree, of.package, of.users, name)? {
             MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
+            MutantVerdict::Unviable => bail!("the users of {} do not compile", of.package),
             other => other,
         },
         other => other,

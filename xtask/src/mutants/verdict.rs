@@ -1,16 +1,14 @@
 //! The verdicts on mutants: written down one by one, summed up, and recorded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
 use super::sample::ListedMutant;
-use crate::measured;
-use crate::paths;
 
 /// The verdict on a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,24 +25,28 @@ pub(super) enum MutantVerdict {
     Survived,
 }
 
+/// The mutants of a package at a commit that were chosen in one way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct MutantSample {
+    pub(super) package: String,
+    pub(super) commit: String,
+    /// The seed, or that they were killed once before.
+    pub(super) chosen: String,
+}
+
 /// A mutant and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PlayedMutant {
-    package: String,
-    name: String,
+struct PlayedMutant {
+    sample: MutantSample,
     verdict: MutantVerdict,
+    name: String,
 }
 
-/// A file with a mutant in each line: package, verdict, name.
+/// A file with a mutant in each line: package, commit, how it was chosen, verdict, name.
 pub(super) struct VerdictFile {
-    /// Where more is written.
-    file: Option<File>,
+    path: PathBuf,
     played: Vec<PlayedMutant>,
 }
-
-/// The recorded verdicts, from the root of the workspace, and their page.
-const RECORDED: &str = "docs/proofs/mutants.tsv";
-const PAGE: &str = "docs/proofs/mutants.md";
 
 // === impl MutantVerdict ===
 
@@ -110,137 +112,139 @@ impl fmt::Display for MutantVerdict {
 // === impl PlayedMutant ===
 
 impl PlayedMutant {
-    pub(super) fn new(package: &str, name: String, verdict: MutantVerdict) -> Self {
-        Self {
-            package: package.to_owned(),
-            name,
-            verdict,
-        }
-    }
-
     fn of_line(line: &str) -> Option<Self> {
-        let (package, rest) = line.split_once('\t')?;
-        let (verdict, name) = rest.split_once('\t')?;
-        Some(Self::new(
-            package,
-            name.to_owned(),
-            MutantVerdict::of_name(verdict)?,
-        ))
+        let mut cells = line.splitn(5, '\t');
+        let mut next = || cells.next().map(str::to_owned);
+        Some(Self {
+            sample: MutantSample {
+                package: next()?,
+                commit: next()?,
+                chosen: next()?,
+            },
+            verdict: MutantVerdict::of_name(&next()?)?,
+            name: next()?,
+        })
     }
 }
 
 impl fmt::Display for PlayedMutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\t{}\t{}", self.package, self.verdict, self.name)
+        let MutantSample {
+            package,
+            commit,
+            chosen,
+        } = &self.sample;
+        let (verdict, name) = (self.verdict, &self.name);
+        write!(f, "{package}\t{commit}\t{chosen}\t{verdict}\t{name}")
     }
 }
 
 // === impl VerdictFile ===
 
 impl VerdictFile {
-    /// The verdicts of a run that may have been broken off.
+    /// The verdicts so far, perhaps of a run that was broken off within a line.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).unwrap_or_default();
-        let file = OpenOptions::new().create(true).append(true).open(path);
-        let mut file = file.with_context(|| format!("failed to open {}", path.display()))?;
-        if !text.is_empty() && !text.ends_with('\n') {
-            // It was broken off within a line.
-            writeln!(file).context("failed to write a verdict down")?;
-        }
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text.with_context(|| format!("failed to read {}", path.display()))?,
+        };
         Ok(Self {
-            file: Some(file),
-            played: Self::read(&text),
+            path: path.to_owned(),
+            played: text.lines().filter_map(PlayedMutant::of_line).collect(),
         })
     }
 
-    /// Those of the repository; none before the first were recorded.
-    pub(super) fn recorded() -> Self {
-        let text = fs::read_to_string(paths::workspace().join(RECORDED));
-        Self {
-            file: None,
-            played: Self::read(&text.unwrap_or_default()),
-        }
+    /// The verdict on a mutant of a package at a commit, however it was chosen.
+    pub(super) fn of(&self, sample: &MutantSample, name: &str) -> Option<MutantVerdict> {
+        let same = |it: &&PlayedMutant| {
+            it.name == name
+                && it.sample.package == sample.package
+                && it.sample.commit == sample.commit
+        };
+        Some(self.played.iter().find(same)?.verdict)
     }
 
-    fn read(text: &str) -> Vec<PlayedMutant> {
-        // A line may be half of one.
-        text.lines().filter_map(PlayedMutant::of_line).collect()
-    }
-
-    pub(super) fn of(&self, name: &str) -> Option<MutantVerdict> {
-        let mut played = self.played.iter();
-        Some(played.find(|played| played.name == name)?.verdict)
-    }
-
-    pub(super) fn note(&mut self, package: &str, name: &str, verdict: MutantVerdict) -> Result<()> {
-        let played = PlayedMutant::new(package, name.to_owned(), verdict);
-        if let Some(file) = &mut self.file {
-            writeln!(file, "{played}").context("failed to write a verdict down")?;
+    pub(super) fn note(
+        &mut self,
+        sample: &MutantSample,
+        name: &str,
+        verdict: MutantVerdict,
+    ) -> Result<()> {
+        let played = PlayedMutant {
+            sample: sample.clone(),
+            verdict,
+            name: name.to_owned(),
+        };
+        if self.played.contains(&played) {
+            return Ok(());
         }
         self.played.push(played);
-        Ok(())
+        let lines: String = self.played.iter().map(|it| format!("{it}\n")).collect();
+        fs::write(&self.path, lines)
+            .with_context(|| format!("failed to write {}", self.path.display()))
     }
 
     /// Those of all mutants of a package that make the change of one which was killed.
     pub(super) fn killed_again(&self, package: &str, all: &[ListedMutant]) -> Vec<ListedMutant> {
-        let killed =
-            |played: &&PlayedMutant| played.package == package && played.verdict.is_killed();
+        let killed = |it: &&PlayedMutant| it.sample.package == package && it.verdict.is_killed();
         let killed = self.played.iter().filter(killed);
         let changes: BTreeSet<&str> = killed.map(|it| ListedMutant::change(&it.name)).collect();
         let same = |mutant: &&ListedMutant| changes.contains(ListedMutant::change(&mutant.name));
         all.iter().filter(same).cloned().collect()
     }
+
+    /// A table with a row for each sample, and those that survived.
+    pub(super) fn table(&self) -> String {
+        let mut table = "| crate | at | chosen | played | killed by its own tests | by those of its users | timed out | \
+                         do not compile | survived | noticed, 95 % interval |\n|---|---|---|---|---|---|---|---|---|---|\n"
+            .to_owned();
+        let mut survivors = String::new();
+        let samples: BTreeSet<&MutantSample> = self.played.iter().map(|it| &it.sample).collect();
+        for sample in samples {
+            let played = || self.played.iter().filter(|it| it.sample == *sample);
+            let count = |verdict| played().filter(|it| it.verdict == verdict).count();
+            let counts = MutantVerdict::ALL.map(|verdict| count(verdict).to_string());
+            let viable = played().count() - count(MutantVerdict::Unviable);
+            let (low, high) = interval(viable - count(MutantVerdict::Survived), viable);
+            let MutantSample {
+                package,
+                commit,
+                chosen,
+            } = sample;
+            table += &format!(
+                "| {package} | {commit} | {chosen} | {} | {} | {low:.0}–{high:.0} % |\n",
+                played().count(),
+                counts.join(" | ")
+            );
+            for survivor in played().filter(|it| it.verdict == MutantVerdict::Survived) {
+                survivors += &format!("* {package} at {commit}: `{}`\n", survivor.name);
+            }
+        }
+        format!("{table}\nThose that survived:\n\n{survivors}")
+    }
 }
 
-/// Prints the table and those that survived, and records both.
-pub(super) fn sum_up(
-    played: &BTreeMap<&str, Vec<PlayedMutant>>,
-    seed: u64,
-    commit: &str,
-    record: bool,
-) -> Result<()> {
-    let mut table = format!(
-        "At {commit}, seed {seed}.\n\n| crate | played | killed by its own tests | by those of its users | timed out | \
-         do not compile | survived |\n|---|---|---|---|---|---|---|\n"
-    );
-    let mut survivors = String::new();
-    for (package, played) in played {
-        let count = |verdict| played.iter().filter(|it| it.verdict == verdict).count();
-        let counts = MutantVerdict::ALL.map(|verdict| count(verdict).to_string());
-        table += &format!(
-            "| {package} | {} | {} |\n",
-            played.len(),
-            counts.join(" | ")
-        );
-        for survivor in played
-            .iter()
-            .filter(|it| it.verdict == MutantVerdict::Survived)
-        {
-            survivors += &format!("* {package}: `{}`\n", survivor.name);
-        }
-    }
-    println!("\n{table}\n{survivors}");
-    if !record {
-        return Ok(());
-    }
-    let lines: String = played
-        .values()
-        .flatten()
-        .map(|it| format!("{it}\n"))
-        .collect();
-    fs::write(paths::workspace().join(RECORDED), lines)
-        .with_context(|| format!("failed to write {RECORDED}"))?;
-    let survivors = format!("Those that survived:\n\n{survivors}");
-    measured::record(PAGE, "mutants", &format!("{table}\n{survivors}"))
+/// Wilson's interval for a share, in per cent: Wilson, *Probable inference, the law of succession, and statistical
+/// inference* (1927), at 95 %.
+fn interval(part: usize, whole: usize) -> (f64, f64) {
+    const Z: f64 = 1.959_964;
+    let whole = whole.max(1) as f64;
+    let share = part as f64 / whole;
+    let middle = share + Z * Z / (2.0 * whole);
+    let spread = Z * (share * (1.0 - share) / whole + Z * Z / (4.0 * whole * whole)).sqrt();
+    let percent = |end: f64| 100.0 * end / (1.0 + Z * Z / whole);
+    (percent(middle - spread), percent(middle + spread))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn mutant(name: &str) -> ListedMutant {
-        ListedMutant {
-            name: name.to_owned(),
+    fn sample(package: &str, commit: &str) -> MutantSample {
+        MutantSample {
+            package: package.to_owned(),
+            commit: commit.to_owned(),
+            chosen: "seed 1".to_owned(),
         }
     }
 
@@ -250,38 +254,47 @@ mod tests {
         let path = folder.path().join("verdicts.tsv");
         for (number, verdict) in MutantVerdict::ALL.into_iter().enumerate() {
             let mut file = VerdictFile::open(&path).unwrap();
-            file.note("p", &number.to_string(), verdict).unwrap();
+            file.note(&sample("p", "c"), &number.to_string(), verdict)
+                .unwrap();
         }
-        let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
-        write!(torn, "p\tkil").unwrap();
+        let torn = fs::read_to_string(&path).unwrap() + "p\tc\tseed 1\tkil";
+        fs::write(&path, torn).unwrap();
         let mut file = VerdictFile::open(&path).unwrap();
-        file.note("p", "next", MutantVerdict::Survived).unwrap();
+        file.note(&sample("p", "d"), "0", MutantVerdict::Survived)
+            .unwrap();
         let file = VerdictFile::open(&path).unwrap();
-        assert_eq!(file.of("next"), Some(MutantVerdict::Survived));
         for (number, verdict) in MutantVerdict::ALL.into_iter().enumerate() {
-            assert_eq!(file.of(&number.to_string()), Some(verdict));
+            let found = file.of(&sample("p", "c"), &number.to_string());
+            assert_eq!(found, Some(verdict));
         }
-        assert_eq!(file.of("kil"), None);
+        assert_eq!(
+            file.of(&sample("p", "d"), "0"),
+            Some(MutantVerdict::Survived)
+        );
+        assert_eq!(file.of(&sample("q", "c"), "0"), None);
+        let table = file.table();
+        assert!(
+            table.contains("| p | c | seed 1 | 5 | 1 | 1 | 1 | 1 | 1 | 30–95 % |"),
+            "{table}"
+        );
+        assert!(table.contains("* p at d: `0`"), "{table}");
     }
 
     #[test]
     fn a_killed_mutant_is_found_again_where_its_function_has_moved() {
-        let line =
-            |package, verdict, at| format!("{package}\t{verdict}\tsrc/a.rs:{at}: {at} in f\n");
-        let text = line("p", "killed", "1:1")
-            + &line("p", "survived", "2:1")
-            + &line("q", "killed", "3:1");
-        let recorded = VerdictFile {
-            file: None,
-            played: VerdictFile::read(&text),
-        };
-        let all = [
-            "src/b.rs:9:9: 1:1 in f",
-            "src/b.rs:9:9: 2:1 in f",
-            "src/b.rs:9:9: 3:1 in f",
-        ];
-        let again = recorded.killed_again("p", &all.map(mutant));
-        assert_eq!(again, [mutant(all[0])]);
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorded = VerdictFile::open(&folder.path().join("verdicts.tsv")).unwrap();
+        let (killed, survived) = (MutantVerdict::KilledByItsCrate, MutantVerdict::Survived);
+        for (package, verdict, at) in [("p", killed, 1), ("p", survived, 2), ("q", killed, 3)] {
+            let name = format!("src/a.rs:{at}:1: {at} in f");
+            recorded
+                .note(&sample(package, "c"), &name, verdict)
+                .unwrap();
+        }
+        let all = [1, 2, 3].map(|at| ListedMutant {
+            name: format!("src/b.rs:9:9: {at} in f"),
+        });
+        assert_eq!(recorded.killed_again("p", &all), all[..1]);
     }
 
     #[test]
