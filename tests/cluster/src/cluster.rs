@@ -24,11 +24,11 @@ use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use parking_lot::Mutex;
 
 use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
@@ -132,7 +132,8 @@ impl RealCluster {
     /// When it cannot be killed.
     pub fn kill_apiserver(&self) -> Result<()> {
         // It keeps nothing, and asked politely it waits for every watch to end.
-        self.apiserver()
+        self.apiserver
+            .lock()
             .kill()
             .context("failed to stop kube-apiserver")?;
         Ok(())
@@ -151,7 +152,7 @@ impl RealCluster {
             flags: flags::apiserver(&servers.layout, servers.ports, servers.release, options),
             log: servers.layout.log(APISERVER),
         };
-        let mut apiserver = self.apiserver();
+        let mut apiserver = self.apiserver.lock();
         *apiserver =
             ChildGuard::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
         // Another guard ends etcd; without it the API server ends too.
@@ -212,7 +213,7 @@ impl RealCluster {
     /// Ends both servers, does this with the data of etcd, and starts both again.
     fn at_rest(&self, options: &Options, act: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         self.kill_apiserver()?;
-        let mut etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut etcd = self.etcd.lock();
         etcd.terminate(STOP_DEADLINE)
             .context("failed to stop etcd")?;
         act(&self.servers.layout.etcd_data())?;
@@ -228,15 +229,9 @@ impl RealCluster {
         [&mut self.apiserver, &mut self.etcd]
             .into_iter()
             .all(|server| {
-                let server = server.get_mut().unwrap_or_else(PoisonError::into_inner);
+                let server = server.get_mut();
                 matches!(server.try_wait(), Ok(None))
             })
-    }
-
-    fn apiserver(&self) -> MutexGuard<'_, ChildGuard> {
-        self.apiserver
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The administrator's kubeconfig.
@@ -295,12 +290,10 @@ impl RealCluster {
         // Stopped together with its store, the API server hangs for more than a minute.
         self.apiserver
             .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
             .terminate(STOP_DEADLINE)
             .context("failed to stop kube-apiserver")?;
         self.etcd
             .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
             .terminate(STOP_DEADLINE)
             .context("failed to stop etcd")?;
         self.servers.layout.remove()?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -93,7 +94,6 @@ impl Register {
         self.logs
             .by_group
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .insert(group.to_owned(), Arc::clone(&log));
         log
     }
@@ -114,12 +114,12 @@ impl OperationLog {
 
     /// Every operation so far, in the order in which they came.
     pub fn operations(&self) -> Vec<GuardedOperation> {
-        self.lock().clone()
+        self.operations.lock().clone()
     }
 
     /// The newest operation.
     pub fn newest(&self) -> Option<GuardedOperation> {
-        self.lock().last().cloned()
+        self.operations.lock().last().cloned()
     }
 
     /// Waits for an operation that comes after this one returns, and was not refused.
@@ -129,7 +129,12 @@ impl OperationLog {
     pub async fn next(&self, patience: Duration) -> Result<GuardedOperation> {
         let mut count = self.count.subscribe();
         let from = *count.borrow_and_update();
-        let accepted = || self.lock()[from..].iter().find(|one| !one.refused).cloned();
+        let accepted = || {
+            self.operations.lock()[from..]
+                .iter()
+                .find(|one| !one.refused)
+                .cloned()
+        };
         let wait = async {
             loop {
                 if let Some(operation) = accepted() {
@@ -151,7 +156,7 @@ impl OperationLog {
 
     /// Notes an operation, and whether the fence lets it through.
     fn take(&self, client: &str, period: u64, token: u64) -> bool {
-        let mut operations = self.lock();
+        let mut operations = self.operations.lock();
         // Read under the lock, so that times and order agree.
         let at = self.now();
         let highest = operations
@@ -169,12 +174,6 @@ impl OperationLog {
         });
         self.count.send_replace(operations.len());
         !refused
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<GuardedOperation>> {
-        self.operations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -239,12 +238,7 @@ impl OperationLogs {
         let mut parts = path.strip_prefix('/')?.split('/');
         let (group, client) = (parts.next()?, parts.next()?);
         let (period, token) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let log = self
-            .by_group
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(group)
-            .cloned()?;
+        let log = self.by_group.lock().get(group).cloned()?;
         if log.cut_off.borrow().as_deref() == Some(client) {
             // It never arrives; its client gives up waiting.
             return std::future::pending().await;

@@ -1,12 +1,13 @@
 //! The clocks of one simulated process: a rate, an offset, steps of the time of day, and suspension.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::Clock;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::Instant as Real;
 
 /// Clocks that run on tokio's time at a rate of their own.
@@ -67,7 +68,7 @@ impl SimClock {
 
     /// Sets the time of day forward or back by this number of microseconds.
     pub fn step(&self, micros: i64) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         state.wall = state.wall.saturating_add(micros);
         if let Ok(forward) = u64::try_from(micros) {
             state.gained += Duration::from_micros(forward);
@@ -77,7 +78,7 @@ impl SimClock {
     /// Stops the elector's clock, or lets it go on from where it stood.
     pub fn stop(&self, stopped: bool) {
         let elapsed = self.elapsed();
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         match (stopped, state.stopped) {
             (true, None) => state.stopped = Some(elapsed),
             (false, Some(since)) => {
@@ -104,28 +105,23 @@ impl SimClock {
     fn elapsed(&self) -> Duration {
         self.local(self.0.start.elapsed())
     }
-
-    fn state(&self) -> MutexGuard<'_, ClockState> {
-        // Every update leaves a whole state.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Clock for SimClock {
     fn monotonic(&self) -> Instant {
         let elapsed = self.elapsed();
-        let state = self.state();
+        let state = self.0.state.lock();
         let reading = state.stopped.unwrap_or(elapsed);
         Instant::from_epoch(reading.saturating_sub(state.stood))
     }
 
     fn holder(&self) -> Instant {
-        Instant::from_epoch(self.elapsed() + self.state().gained)
+        Instant::from_epoch(self.elapsed() + self.0.state.lock().gained)
     }
 
     fn wall(&self) -> Timestamp {
         let elapsed = i64::try_from(self.elapsed().as_micros()).unwrap_or(i64::MAX);
-        let micros = self.state().wall.saturating_add(elapsed);
+        let micros = self.0.state.lock().wall.saturating_add(elapsed);
         Timestamp::from_micros(micros).unwrap_or(Timestamp::MAX)
     }
 

@@ -2,8 +2,10 @@
 //! guards.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::elector_belief::ElectorMonitor;
 use crate::guards::GuardMonitor;
@@ -75,7 +77,7 @@ impl RunContext {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, RunState> {
         // A panic of a process is a violation of its own; the state stays true.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     /// Records a violation.

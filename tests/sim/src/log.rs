@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The log of one run.
@@ -45,7 +45,7 @@ impl RunLog {
     pub(crate) fn note(&self, who: &str, what: impl fmt::Display) {
         let now = self.now();
         let line = format!("{:>12.6} {who:<10} {what}", now.as_secs_f64());
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.count += 1;
         line.hash(&mut state.hash);
         if state.keep {
@@ -55,17 +55,12 @@ impl RunLog {
 
     /// The lines, if they were kept.
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.state().lines.clone()
+        self.state.lock().lines.clone()
     }
 
     /// The number of lines, and the hash of all of them.
     pub(crate) fn digest(&self) -> (u64, u64) {
-        let state = self.state();
+        let state = self.state.lock();
         (state.count, state.hash.finish())
-    }
-
-    fn state(&self) -> MutexGuard<'_, LogState> {
-        // Every update leaves a whole state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

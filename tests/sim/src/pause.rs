@@ -1,8 +1,10 @@
 //! Pausing a process: its futures are not polled, while the world goes on.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
 
 /// Holds back all futures of a process while it is paused. Clones are the same switch.
 #[derive(Clone, Default)]
@@ -27,12 +29,12 @@ pub(crate) struct PausableFuture<F> {
 impl PauseSwitch {
     /// Holds the process back until each pause had its [`resume`](Self::resume).
     pub(crate) fn pause(&self) {
-        self.state().pauses += 1;
+        self.0.lock().pauses += 1;
     }
 
     /// Ends one pause.
     pub(crate) fn resume(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.pauses = state.pauses.saturating_sub(1);
         if state.pauses == 0 {
             let waiting = std::mem::take(&mut state.waiting);
@@ -43,7 +45,7 @@ impl PauseSwitch {
 
     /// Ends all pauses.
     pub(crate) fn resume_all(&self) {
-        self.state().pauses = 1;
+        self.0.lock().pauses = 1;
         self.resume();
     }
 
@@ -59,11 +61,6 @@ impl PauseSwitch {
             after,
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, PauseState> {
-        // Every update leaves a whole state.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 // === impl PausableFuture ===
@@ -73,7 +70,7 @@ impl<F: Future> Future for PausableFuture<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         {
-            let mut state = self.switch.state();
+            let mut state = self.switch.0.lock();
             if state.pauses > 0 {
                 state.waiting.push(context.waker().clone());
                 return Poll::Pending;

@@ -1,11 +1,12 @@
 //! A simulated process: a program that starts, crashes and starts again, with a clock and a way to the server of its
 //! own.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector_apiserver::{ApiServer, Faults};
 use elector_protocol::Identity;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

@@ -1,12 +1,13 @@
 //! Tampering with Leases and LeaseCandidates by a person with kubectl, or in etcd.
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::{Client, Resource};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;

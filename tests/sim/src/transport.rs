@@ -1,6 +1,6 @@
 //! A process's way to the API server: writes down what it sends, and lets it take its time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body as ServerBody;
@@ -12,6 +12,7 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use tower::ServiceExt as _;
 
 use crate::clock::SimClock;
@@ -177,7 +178,7 @@ impl Transport {
     async fn delay(&self) {
         let time = {
             // A stream of random numbers is whole at every moment.
-            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut random = self.random.lock();
             random.millis(0, self.jitter)
         };
         if !time.is_zero() {

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use elector_sim::{ClockBound, PlannedMode, RunPlan, RunStatistics, simulate};
+use parking_lot::Mutex;
 use serde_json::json;
 
 /// Run the production elector and candidates through what goes wrong in virtual time, one run for each seed
@@ -134,7 +134,7 @@ fn run_seeds(args: &SimArgs, count: u64, groups: bool) -> (RunStatistics, Vec<St
     let (start, next) = (Instant::now(), AtomicU64::new(0));
     let reports = Mutex::new(BTreeMap::new());
     // A thread that panicked had not changed it.
-    let locked = || reports.lock().unwrap_or_else(PoisonError::into_inner);
+    let locked = || reports.lock();
     let work = || {
         while limit.is_none_or(|limit| start.elapsed() < limit) {
             let position = next.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Starting and ending candidates, ours and client-go's, in the same words.
 
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -182,6 +183,15 @@ impl<'w> CandidateBuilder<'w> {
     pub fn work(mut self, command: &[&str]) -> Self {
         self.work = command.iter().map(|word| (*word).to_owned()).collect();
         self
+    }
+
+    /// As a sidecar of another program, which asks it at that address and with the token of that file; ours only.
+    pub fn sidecar(self) -> Result<(Self, SocketAddr, PathBuf)> {
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let token = self.testbed.folder().join(format!("{}.token", self.name));
+        let token_flag = format!("--http-token-file={}", token.display());
+        let sidecar = self.work(&[]).flag(&format!("--http={address}"));
+        Ok((sidecar.flag(&token_flag), address, token))
     }
 
     /// Of that build of elector; ours only.

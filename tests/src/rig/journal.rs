@@ -1,13 +1,14 @@
 //! Everything that happened in one namespace, in the order in which it was seen.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use elector_api::Lease;
 use elector_protocol::Timestamp;
 use elector_verify::{EntryContent, Event, EventKind, History, HistoryEntry, between};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -91,7 +92,7 @@ impl JournalMark {
 impl Journal {
     /// Adds what was seen at `at`.
     pub fn record(&self, at: Timestamp, content: EntryContent) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         entries.push(HistoryEntry { at, content });
         self.length.send_replace(entries.len());
     }
@@ -109,7 +110,7 @@ impl Journal {
 
     /// Looks at everything so far.
     pub fn read<T>(&self, look: impl FnOnce(&[HistoryEntry]) -> T) -> T {
-        look(&self.entries.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&self.entries.lock())
     }
 
     /// Everything so far, to be judged.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -11,6 +11,7 @@ use elector_verify::EntryContent;
 use futures::{StreamExt as _, pin_mut};
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::{Client, Resource, ResourceExt as _};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -45,10 +46,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 impl Journals {
     /// The journal of a namespace.
     pub fn of(&self, namespace: &str) -> Arc<Journal> {
-        let mut journals = self
-            .by_namespace
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut journals = self.by_namespace.lock();
         Arc::clone(journals.entry(namespace.to_owned()).or_default())
     }
 }
@@ -92,10 +90,7 @@ impl Recorder {
         for candidate in found {
             seen(candidate, false);
         }
-        self.watches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .spawn(follow(candidates, version, seen));
+        self.watches.lock().spawn(follow(candidates, version, seen));
         Ok(())
     }
 

@@ -4,13 +4,14 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_apiserver::{ApiServer, Config};
 use elector_cluster::cluster::{ApiserverBeside, Options, RealCluster};
 use elector_cluster::release::Release;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -192,18 +193,14 @@ impl Local {
             let closed = async { closed.await.unwrap_or_default() };
             server.serve(listener, closed).await
         });
-        *self.open() = Some(Open { close, serving });
+        *self.open.lock() = Some(Open { close, serving });
     }
 
     async fn stop(&self) -> Result<()> {
-        let open = self.open().take().context("it does not serve")?;
+        let open = self.open.lock().take().context("it does not serve")?;
         // The receiver is gone only if the server has ended, which is reported below.
         let _ = open.close.send(());
         open.serving.await?.context("failed to serve")
-    }
-
-    fn open(&self) -> std::sync::MutexGuard<'_, Option<Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

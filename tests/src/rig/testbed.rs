@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -16,6 +16,7 @@ use elector_verify::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
 use crate::rig::account::TestAccount;
@@ -131,7 +132,7 @@ impl Testbed {
 
     /// Keeps a thing for as long as there is this testbed: until the record has been judged, for which the server is asked.
     pub fn keep(&self, thing: impl Any + Send) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.push(Box::new(thing));
     }
 
@@ -143,7 +144,7 @@ impl Testbed {
     /// The end of a part of the scenario that was played in `other`, which is judged here; its figures are taken over.
     pub async fn conclude(&self, other: &Self, played: Result<()>) -> Result<()> {
         let judged = other.verdict().await;
-        self.book().figures.extend(other.figures());
+        self.book.lock().figures.extend(other.figures());
         played.and(judged).with_context(|| other.journal.text())
     }
 
@@ -186,50 +187,58 @@ impl Testbed {
     /// Adds a candidate for this lease to the participants, so that its writes are judged.
     pub fn add_participant(&self, name: &str, implementation: Implementation, lease: &str) {
         let lease = LeaseKey::new(self.namespace.as_str(), lease);
-        self.book().participants.add(lease, name, implementation);
+        self.book
+            .lock()
+            .participants
+            .add(lease, name, implementation);
     }
 
     /// Says that this candidate is stopped now and then: what it says comes late, so that the Lease alone tells how long
     /// it may have believed.
     pub fn judge_by_lease(&self, name: &str) {
-        self.book().judged_by_lease.insert(name.to_owned());
+        self.book.lock().judged_by_lease.insert(name.to_owned());
     }
 
     /// Says how long all holders here believe after the send of a renewal (H), where it is not two thirds of the
     /// duration.
     pub fn believe_for(&self, renew_deadline: Duration) {
-        self.book().participants.limits.renew_deadline = Some(renew_deadline);
+        self.book.lock().participants.limits.renew_deadline = Some(renew_deadline);
     }
 
     /// A figure for the report.
     pub fn figure(&self, name: &str, value: Duration) {
-        self.book().figures.push((name.to_owned(), value));
+        self.book.lock().figures.push((name.to_owned(), value));
     }
 
     /// Another figure for the report, with its unit.
     pub fn amount(&self, name: &str, value: impl Into<String>) {
-        self.book().amounts.push((name.to_owned(), value.into()));
+        self.book
+            .lock()
+            .amounts
+            .push((name.to_owned(), value.into()));
     }
 
     /// A time for that row and column of the [table](crate::rig::Suite::with_table) of the suite.
     pub fn cell(&self, row: &str, column: &'static str, value: Duration) {
-        self.book().cells.push((row.to_owned(), column, value));
+        self.book.lock().cells.push((row.to_owned(), column, value));
     }
 
     pub(super) fn cells(&self) -> Vec<(String, &'static str, Duration)> {
-        self.book().cells.clone()
+        self.book.lock().cells.clone()
     }
 
     /// The figures so far.
     pub fn figures(&self) -> Vec<(String, Duration)> {
-        self.book().figures.clone()
+        self.book.lock().figures.clone()
     }
 
     /// All figures, for the report.
     pub(super) fn all_figures(&self) -> Vec<(String, String)> {
         let times = self.figures().into_iter();
         let times = times.map(|(name, value)| (name, format!("{:.3} s", value.as_secs_f64())));
-        times.chain(self.book().amounts.iter().cloned()).collect()
+        times
+            .chain(self.book.lock().amounts.iter().cloned())
+            .collect()
     }
 
     /// The Leases of the namespace.
@@ -264,7 +273,7 @@ impl Testbed {
         ));
         let version = version.parse().context("a version that is no number")?;
         let foreign = ResourceVersion(version);
-        self.book().participants.add_foreign(foreign);
+        self.book.lock().participants.add_foreign(foreign);
         Ok(written)
     }
 
@@ -396,7 +405,7 @@ impl Testbed {
     /// Checks the journal against the rules, once everything that has been written so far stands in it.
     pub async fn verdict(&self) -> Result<()> {
         self.settle().await?;
-        let participants = self.book().participants.clone();
+        let participants = self.book.lock().participants.clone();
         let history = self.reported_in_time();
         // Hundreds of leases take a second, in which others must not wait.
         let verdict = spawn_blocking(move || verify(&history, &participants)).await?;
@@ -413,7 +422,7 @@ impl Testbed {
 
     /// The journal without the words of those that are judged by the Lease.
     fn reported_in_time(&self) -> History {
-        let book = self.book();
+        let book = self.book.lock();
         let late = |entry: &HistoryEntry| match &entry.content {
             EntryContent::Event(event) => book.judged_by_lease.contains(&event.name),
             _ => false,
@@ -445,10 +454,6 @@ impl Testbed {
         self.journal
             .until("the recorder has caught up", PATIENCE, seen)
             .await
-    }
-
-    fn book(&self) -> MutexGuard<'_, TestbedBook> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Drains of the leader under a thousand requests a second, which go where the EndpointSlice says: who answers them leads.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,6 +14,7 @@ use futures::{StreamExt as _, future};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
@@ -63,7 +64,7 @@ async fn drained(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays(leader.name(), 1).await?;
     tasks.shutdown().await;
 
-    let Load { gaps, answers, .. } = &mut *lock(&load);
+    let Load { gaps, answers, .. } = &mut *load.lock();
     gaps.sort();
     // Proxies may see two changes as one, as this follower does on a busy machine.
     let median = gaps.get(gaps.len() / 2).context("no gap")?;
@@ -93,17 +94,14 @@ fn start(
     load: &Arc<Mutex<Load>>,
     tasks: &mut JoinSet<()>,
 ) -> Result<StartedCandidate> {
-    let sidecar = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+    let candidate = testbed.candidate(&format!("web-{pod}"));
+    let (candidate, sidecar, token) = candidate.sidecar()?;
     let address = format!("10.1.0.{}", pod + 1);
-    let token = testbed.folder().join(format!("token-{pod}"));
     let leave = Leave::default();
-    let servers = &mut lock(load).servers;
+    let servers = &mut load.lock().servers;
     servers.insert(address.clone(), Arc::clone(&leave));
-    tasks.spawn(follow_sidecar(sidecar, token.clone(), leave));
-    let candidate = testbed.candidate(&format!("web-{pod}")).work(&[]);
+    tasks.spawn(follow_sidecar(sidecar, token, leave));
     let candidate = candidate.flag("--endpoint-slice=web");
-    let candidate = candidate.flag(&format!("--http={sidecar}"));
-    let candidate = candidate.flag(&format!("--http-token-file={}", token.display()));
     candidate.flag(&format!("--pod-ips={address}")).start()
 }
 
@@ -116,7 +114,7 @@ async fn follow_sidecar(sidecar: SocketAddr, token: PathBuf, leave: Leave) {
             let left = Duration::from_millis(answer["remaining_ms"].as_u64().unwrap_or_default());
             let term = serde_json::from_value(answer["term"].clone()).ok();
             let leads = answer["is_leader"] == true;
-            *lock(&leave) = term.filter(|_| leads).map(|term| (asked + left, term));
+            *leave.lock() = term.filter(|_| leads).map(|term| (asked + left, term));
             if answer["stopping"] == true {
                 let _ = release(sidecar, &token).await;
             }
@@ -142,7 +140,7 @@ fn follow_route(testbed: &Testbed, load: Arc<Mutex<Load>>) -> impl Future<Output
         .filter_map(|slice| future::ready(slice.ok()))
         .for_each(move |slice| {
             let endpoints = slice.endpoints.into_iter().flatten();
-            let load = &mut *lock(&load);
+            let load = &mut *load.lock();
             load.route = endpoints.flat_map(|endpoint| endpoint.addresses).next();
             if load.route.is_none() {
                 load.unrouted.get_or_insert_with(Instant::now);
@@ -158,16 +156,12 @@ async fn send(load: Arc<Mutex<Load>>) {
     let mut turns = interval(Duration::from_millis(1));
     loop {
         turns.tick().await;
-        let load = &mut *lock(&load);
+        let load = &mut *load.lock();
         let Some(route) = &load.route else { continue };
-        let leave = load.servers.get(route).and_then(|leave| *lock(leave));
+        let leave = load.servers.get(route).and_then(|leave| *leave.lock());
         if let Some((_, term)) = leave.filter(|(until, _)| Instant::now() < *until) {
             let (number, last) = load.answers.entry(term).or_insert((0, Timestamp::MIN));
             (*number, *last) = (*number + 1, now());
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

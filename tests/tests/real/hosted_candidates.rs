@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,6 +14,7 @@ use elector_tests::rig::{
     EntryContent, Event, EventKind, HistoryEntry, Implementation, Journal, JournalMark, OwnThreads,
     Testbed, between, events, now,
 };
+use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -114,13 +115,16 @@ impl<'w> Host<'w> {
             shutdown: Some(shutdown),
             task,
         };
-        self.candidates().insert(name.to_owned(), hosted);
+        self.candidates.lock().insert(name.to_owned(), hosted);
         Ok(())
     }
 
     /// A candidate that is to end.
     pub(crate) fn take(&self, name: &str) -> Result<Hosted> {
-        self.candidates().remove(name).context("a stranger leads")
+        self.candidates
+            .lock()
+            .remove(name)
+            .context("a stranger leads")
     }
 
     /// The first leader of a lease after that mark, and since when it leads.
@@ -153,11 +157,6 @@ impl<'w> Host<'w> {
         });
         let stopped = stopped.with_context(|| format!("the work of {lease} has not ended"))?;
         Ok((next, between(stopped, led)))
-    }
-
-    fn candidates(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Hosted>> {
-        let candidates = self.candidates.lock();
-        candidates.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,14 +1,15 @@
 //! The programs of the manifests in three languages, each beside a sidecar of its own: one Pod works at a time.
 
 use std::ffi::OsStr;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{StartedCandidate, Suite, TestProcess, Testbed, eventually};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 use tokio::time::Instant;
 
@@ -100,11 +101,7 @@ fn command_line(file: &str, folder: &Path) -> Result<Vec<PathBuf>> {
 
 impl ProgramPod {
     async fn start(testbed: &Testbed, name: &str, line: &[PathBuf]) -> Result<Self> {
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        let token = testbed.folder().join(format!("{name}.token"));
-        let candidate = testbed.candidate(name).short().work(&[]);
-        let candidate = candidate.flag(&format!("--http={address}"));
-        let candidate = candidate.flag(&format!("--http-token-file={}", token.display()));
+        let (candidate, address, token) = testbed.candidate(name).short().sidecar()?;
         let sidecar = candidate.start()?;
         eventually(PROMPTLY, || async { Ok(TcpStream::connect(address)?) }).await?;
         let mut pod = Self {
@@ -127,7 +124,7 @@ impl ProgramPod {
         let mut command = Command::new(&self.line[0]);
         command.args(&self.line[1..]).envs(self.environment.clone());
         let lines = Arc::clone(&self.lines);
-        let note = move |line: &str| lock(&lines).push((Instant::now(), line.to_owned()));
+        let note = move |line: &str| lines.lock().push((Instant::now(), line.to_owned()));
         self.program = Some(TestProcess::spawn(
             "program",
             command,
@@ -140,7 +137,7 @@ impl ProgramPod {
     /// When it first wrote that line after that moment.
     async fn wrote(&self, line: &str, since: Instant) -> Result<Instant> {
         let find = || async {
-            let lines = lock(&self.lines);
+            let lines = self.lines.lock();
             let mut found = lines.iter().filter(|(at, it)| *at >= since && it == line);
             let (at, _) = found.next().with_context(|| format!("no {line:?}"))?;
             Ok(*at)
@@ -150,12 +147,8 @@ impl ProgramPod {
 
     /// When it last wrote that line.
     fn wrote_last(&self, line: &str) -> Option<Instant> {
-        let lines = lock(&self.lines);
+        let lines = self.lines.lock();
         let last = lines.iter().rfind(|(_, it)| it == line)?;
         Some(last.0)
     }
-}
-
-fn lock(lines: &Lines) -> MutexGuard<'_, Vec<(Instant, String)>> {
-    lines.lock().unwrap_or_else(PoisonError::into_inner)
 }

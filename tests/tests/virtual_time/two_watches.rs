@@ -2,7 +2,7 @@
 //! show what the store holds. Where they differ is why Elector has watches of its own.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::Lease;
@@ -12,6 +12,7 @@ use elector_runtime::{
 };
 use elector_testing::{BackgroundTask, millis, pass, seconds};
 use kube::Client;
+use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -175,7 +176,7 @@ impl WatchedServer {
 
     /// The holders that ours shows, and those that theirs does.
     fn shown(&self) -> [Holders; 2] {
-        [&self.ours, &self.theirs].map(|report| report.lock().unwrap().shown.clone())
+        [&self.ours, &self.theirs].map(|report| report.lock().shown.clone())
     }
 
     /// The holders that either should show.
@@ -199,7 +200,7 @@ async fn watch(cluster: Cluster, seed: u64, report: Arc<Mutex<WatchReport>>) {
     let mut leases: Watch<Lease> = watch_leases(&cluster, &Scope::Cluster, &options);
     loop {
         let event = leases.next().await;
-        let mut report = report.lock().unwrap();
+        let mut report = report.lock();
         match event {
             WatchEvent::Listed { items, .. } => {
                 report.lists += 1;
@@ -222,7 +223,7 @@ async fn reflect(cluster: Cluster, report: Arc<Mutex<WatchReport>>) {
     let mut leases = reflect_leases(&cluster, None);
     loop {
         let changed = leases.changed().await;
-        let mut report = report.lock().unwrap();
+        let mut report = report.lock();
         report.failures += u32::from(changed.is_err());
         report.shown = leases.objects().iter().map(|lease| holder(lease)).collect();
     }
@@ -250,7 +251,7 @@ async fn our_watch_and_that_of_kube_runtime_show_the_same_after_any_faults() {
             assert_eq!(theirs, stored, "theirs, seed {seed}");
             assert_eq!(ours, stored, "ours, seed {seed}");
         }
-        let ours = watched.ours.lock().unwrap();
+        let ours = watched.ours.lock();
         (lists, failures) = (lists + ours.lists, failures + ours.failures);
     }
     // Each run begins with a list; in some, versions were forgotten behind the back of a watch.

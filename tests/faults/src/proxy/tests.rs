@@ -42,7 +42,7 @@ impl ProxyFixture {
         let upstream = Upstream::new(move |request: Request<Full<Bytes>>| {
             let path = request.uri().path_and_query().unwrap().to_string();
             ask.send_modify(|asked| asked.push(path.clone()));
-            let events = received.lock().unwrap().take_if(|_| path.contains("watch"));
+            let events = received.lock().take_if(|_| path.contains("watch"));
             async move {
                 let body = match events {
                     Some(received) => {

@@ -1,7 +1,7 @@
 //! The tokens in the objects that replicas reconcile, as a watch of the API server shows them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -60,7 +61,7 @@ impl ReconciledTokens {
             .applied_objects()
             .filter_map(|object| future::ready(object.ok()))
             .for_each(move |object| {
-                lock(&handled).handle(&object);
+                handled.lock().handle(&object);
                 future::ready(())
             });
         let tokens = Self {
@@ -73,7 +74,7 @@ impl ReconciledTokens {
     /// Waits until all objects have one token, which is higher than `token`.
     pub(super) async fn later_than(&self, token: u64, patience: Duration) -> Result<WrittenToken> {
         let ask = || async {
-            let seen = lock(&self.seen);
+            let seen = self.seen.lock();
             seen.common(token).with_context(|| {
                 let newest = &seen.newest;
                 format!("not all objects have a token higher than {token}: {newest:?}")
@@ -84,14 +85,14 @@ impl ReconciledTokens {
 
     /// Checks that no write had a lower token than the one before.
     pub(super) fn only_grew(&self) -> Result<()> {
-        let seen = lock(&self.seen);
+        let seen = self.seen.lock();
         ensure!(seen.lower.is_empty(), "tokens went back: {:?}", seen.lower);
         Ok(())
     }
 
     /// The number of writes seen.
     pub(super) fn writes(&self) -> u32 {
-        lock(&self.seen).writes
+        self.seen.lock().writes
     }
 }
 
@@ -129,8 +130,4 @@ impl SeenTokens {
         let same = self.newest.values().all(|written| written == first);
         (all && same && first.token > than).then(|| first.clone())
     }
-}
-
-fn lock(seen: &Mutex<SeenTokens>) -> MutexGuard<'_, SeenTokens> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

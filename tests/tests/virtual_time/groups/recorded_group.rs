@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector::{Config as ElectorConfig, Elector};
@@ -19,6 +19,7 @@ use elector_verify::{
     EntryContent, Event, EventKind, History, HistoryEntry, Limits, Participants, TraceCoverage,
     verify,
 };
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{ELECTOR, NAMESPACE};
@@ -171,7 +172,7 @@ impl RecordedGroup {
 
     /// Judges everything that has happened.
     pub(super) fn verify(&self) {
-        let mut entries = self.record.entries.lock().unwrap().clone();
+        let mut entries = self.record.entries.lock().clone();
         entries.sort_by_key(|entry| entry.at);
         let mut history = History::default().with_trace_coverage(TraceCoverage::Partial);
         for entry in entries {
@@ -216,10 +217,7 @@ impl Drop for RecordedWork {
 
 impl Record {
     fn note(&self, at: Timestamp, content: EntryContent) {
-        self.entries
-            .lock()
-            .unwrap()
-            .push(HistoryEntry { at, content });
+        self.entries.lock().push(HistoryEntry { at, content });
     }
 }
 
