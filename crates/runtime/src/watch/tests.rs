@@ -72,6 +72,18 @@ fn word(event: &WatchEvent<Lease>) -> String {
     }
 }
 
+/// The events of a watch in that time.
+async fn events_in(watch: &mut Watch<Lease>, time: Duration) -> Vec<WatchEvent<Lease>> {
+    let mut events = Vec::new();
+    let read = async {
+        loop {
+            events.push(watch.next().await);
+        }
+    };
+    let _ = tokio::time::timeout(time, read).await;
+    events
+}
+
 async fn words(watch: &mut Watch<Lease>, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     for _ in 0..count {
@@ -250,15 +262,7 @@ async fn a_server_that_lists_and_breaks_watches_is_listed_ever_less_often() {
     let pair = |_| [list("1", &[]), failure(410, "Expired", "too old")];
     let script = Script::new((0..1000).flat_map(pair));
     let mut watch = whole(&script);
-    let deadline = tokio::time::sleep(Duration::from_secs(100));
-    tokio::pin!(deadline);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut deadline => break,
-            _ = watch.next() => {}
-        }
-    }
+    events_in(&mut watch, Duration::from_secs(100)).await;
     let requests = script.lines().len();
     assert!((100..=220).contains(&requests), "{requests}");
 }

@@ -13,16 +13,7 @@ async fn after_list(replies: impl IntoIterator<Item = Reply>) -> (Vec<String>, V
     let script = Script::new(std::iter::once(list("10", &[])).chain(replies));
     let mut watch = whole(&script);
     words(&mut watch, 3).await;
-    let mut told = Vec::new();
-    let deadline = tokio::time::sleep(Duration::from_secs(40));
-    tokio::pin!(deadline);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut deadline => break,
-            event = watch.next() => told.push(word(&event)),
-        }
-    }
+    let events = events_in(&mut watch, Duration::from_secs(40)).await;
     let short = |line: &String| match () {
         () if line.contains("watch=true") => {
             format!("watch from {}", line.rsplit('=').next().unwrap())
@@ -30,7 +21,10 @@ async fn after_list(replies: impl IntoIterator<Item = Reply>) -> (Vec<String>, V
         () if line.contains("limit=1") && !line.contains("limit=128") => "probe".to_owned(),
         () => "list".to_owned(),
     };
-    (script.lines().iter().map(short).collect(), told)
+    (
+        script.lines().iter().map(short).collect(),
+        events.iter().map(word).collect(),
+    )
 }
 
 /// The server ends a watch when the seconds are over that it was asked for, give or take what clocks differ.

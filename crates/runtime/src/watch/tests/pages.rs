@@ -188,15 +188,9 @@ async fn few_pages_are_read_at_a_time() {
     let scope = Scope::of_namespaces(names);
     let mut watch: Watch<Lease> =
         watch_leases(&script.cluster(), &scope, &WatchOptions::elector(1));
-    let mut read = 0;
-    let deadline = tokio::time::sleep(Duration::from_millis(1050));
-    tokio::pin!(deadline);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut deadline => break,
-            event = watch.next() => read += usize::from(matches!(event, WatchEvent::Failed(_))),
-        }
-    }
-    assert_eq!((script.lines().len(), read), (100, READERS));
+    let events = events_in(&mut watch, Duration::from_millis(1050)).await;
+    let failed = events
+        .iter()
+        .filter(|event| matches!(event, WatchEvent::Failed(_)));
+    assert_eq!((script.lines().len(), failed.count()), (100, READERS));
 }

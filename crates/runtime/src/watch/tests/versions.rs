@@ -86,15 +86,7 @@ async fn a_watch_goes_on_from_the_last_deletion_or_bookmark() {
             list("12", &[]),
         ]);
         let mut watch = whole(&script);
-        let deadline = tokio::time::sleep(Duration::from_secs(5));
-        tokio::pin!(deadline);
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut deadline => break,
-                _ = watch.next() => {}
-            }
-        }
+        events_in(&mut watch, Duration::from_secs(5)).await;
         let lines = script.lines();
         assert!(lines[3].ends_with("resourceVersion=12"), "{lines:#?}");
     }
