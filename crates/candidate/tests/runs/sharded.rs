@@ -71,10 +71,14 @@ impl ShardedWorld {
     }
 
     fn start(&self, replica: &'static str, parts: Parts) -> ShardReplica {
+        self.start_in("maps", replica, parts)
+    }
+
+    fn start_in(&self, group: &str, replica: &'static str, parts: Parts) -> ShardReplica {
         let client = Client::new(self.server.service(replica), "default");
         let cluster = Cluster::from(client.clone());
         let cluster = cluster.with_clock(self.clock.clone()).with_seed(0);
-        let config = Config::plain("maps").identity(replica);
+        let config = Config::plain(group).identity(replica);
         let group = GroupCandidate::new(config, parts, cluster).unwrap();
         let (handle, gate) = (group.handle(), ShardGate::new(&group.handle()));
         let sharded = kube5::sharded(&client, &handle, &["configmaps"]);
@@ -203,4 +207,19 @@ async fn a_replica_with_another_number_of_ranges_waits_until_none_of_the_first_l
     assert!(second.handle.check_ready().is_ok());
     pass(10_000).await;
     world.assert_one_owner_each("a", "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_groups_in_one_process_have_nothing_but_its_name_in_common() {
+    let world = ShardedWorld::new().await;
+    let mut maps = world.start("a", Parts::by_uid(4));
+    let mut jobs = world.start_in("jobs", "a", Parts::by_namespace(2));
+    eventually(|| maps.led() == 4 && jobs.led() == 2).await;
+    maps.shut_down().await;
+    let next = world.start("b", Parts::by_uid(4));
+    eventually(|| next.led() == 4).await;
+    assert_eq!((maps.led(), jobs.led()), (0, 2));
+    jobs.shut_down().await;
+    pass(10_000).await;
+    assert_eq!((next.led(), jobs.led()), (4, 0));
 }
