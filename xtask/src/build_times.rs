@@ -11,8 +11,7 @@ use anyhow::{Context as _, Result};
 use crate::commands::{self, cargo, show_and_run};
 use crate::{measured, paths};
 
-/// The commands whose time is reported, each with the beginning of its row, in the order in which they run: what one has built
-/// is there for the next. The demo compiles the tasks and the elector, and the tests the rest.
+/// The commands in their order, each with the beginning of its row: what one has built is there for the next.
 const COMMANDS: [(&str, &[&str]); 3] = [
     (
         "| `cargo xtask demo --once`, first |",
@@ -32,7 +31,8 @@ pub(crate) struct CommandTime {
 /// Where the table is recorded, from the root of the workspace.
 const DOCUMENT: &str = "CONTRIBUTING.md";
 
-/// Runs the commands in a fresh clone of what is committed, and says how long each took; with `record` into the document too. A command that fails at its end, as tests do, has taken its time, and its row says that it failed.
+/// Runs the commands in a fresh clone of what is committed, and says how long each took; with `record` into the document
+/// too. A command that fails at its end, as tests do, has taken its time, and its row says that it failed.
 ///
 /// # Errors
 /// When one cannot be run.
