@@ -162,11 +162,6 @@ impl View {
         next
     }
 
-    /// True if there is such a lease.
-    pub(crate) fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty()
-    }
-
     /// A leadership change that has not been reported yet.
     pub(crate) fn next_change(&mut self) -> Option<LeadershipChange> {
         self.changes.pop_front()

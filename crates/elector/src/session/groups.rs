@@ -1,4 +1,4 @@
-//! The way of a change to the queue: leases of a group are assigned anew before any of them is decided.
+//! The way of a change to the queue, and to the groups of leases that it concerns.
 
 use elector_protocol::{Instant, LeaseKey};
 
@@ -7,35 +7,37 @@ use super::ElectorSession;
 // === impl ElectorSession ===
 
 impl ElectorSession<'_> {
-    /// Queues what has changed, once its groups are assigned anew.
+    /// Queues what has changed. Its groups are assigned anew before the first of their parts is decided; by an elector that
+    /// stands by, which decides none, at once.
     pub(super) fn follow_dirty(&mut self, now: Instant) {
-        let (wall, settings) = (self.clock.wall(), self.step.settings(self.writer.carrier()));
         loop {
             let view = &mut self.inputs.view;
-            let Some(key) = view.next_dirty() else {
-                view.assign_groups(now);
-                self.monitor.follow_groups(view);
-                if view.is_dirty() {
-                    continue;
+            while let Some(key) = view.next_dirty() {
+                view.note_part(&key);
+                self.monitor.follow(now, &key, view);
+                if self.acts {
+                    self.queue.add(key, now.since_epoch());
+                } else {
+                    view.touch_group(&key);
                 }
-                return;
-            };
-            view.look_at_part(now, wall, &settings, &key);
-            self.monitor.follow_groups(view);
-            self.monitor.follow(now, &key, &self.inputs.view);
-            if self.acts {
-                self.queue.add(key, now.since_epoch());
             }
+            if !view.has_touched_groups() {
+                break;
+            }
+            let (wall, settings) = (self.clock.wall(), self.step.settings(self.writer.carrier()));
+            view.assign_groups(now, wall, &settings);
         }
+        self.monitor.follow_groups(&mut self.inputs.view);
     }
 
-    /// Looks at a lease of a group again before it is decided: time alone makes a holder late and a candidate silent.
+    /// Assigns the group of a lease anew before that is decided, if it has one.
     pub(super) fn follow_group(&mut self, key: &LeaseKey, now: Instant) {
-        if self.inputs.view.group_of(key).is_none() {
+        let view = &mut self.inputs.view;
+        if view.group_of(key).is_none() {
             return;
         }
         let (wall, settings) = (self.clock.wall(), self.step.settings(self.writer.carrier()));
-        self.inputs.view.look_at_part(now, wall, &settings, key);
+        view.assign_group_of(now, wall, &settings, key);
         self.follow_dirty(now);
     }
 }

@@ -1,7 +1,8 @@
 //! The groups of leases: which lease is a part of which, and to which candidate each part is assigned.
 //!
 //! A Lease names its group by a label; where there is no Lease yet, or it has no label, that of its oldest candidate
-//! with one counts. A group is assigned anew when one of its parts or members has changed, once for all of them.
+//! with one counts. A group in which parts or members have changed is assigned anew before the next of its parts is decided,
+//! once for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ pub(super) type GroupKey = (Arc<str>, Arc<str>);
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub(super) known: BTreeMap<GroupKey, KnownGroup>,
-    /// Those to be assigned anew.
+    /// Those to be assigned anew though none of their parts is to be decided.
     pub(super) touched: BTreeSet<GroupKey>,
     /// When each is to be looked at again if nothing is seen before.
     wakes: BTreeSet<(Instant, GroupKey)>,
@@ -33,6 +34,8 @@ pub(crate) struct GroupNews {
 #[derive(Debug, Default)]
 pub(super) struct KnownGroup {
     pub(super) group: LeaseGroup,
+    /// The parts that have changed since the group was assigned.
+    pub(super) unseen: BTreeSet<Arc<str>>,
     /// Its place among the wakes.
     wake: Option<Instant>,
     /// Its numbers as reported last.
@@ -52,8 +55,9 @@ impl Groups {
         let Some(known) = self.known.get_mut(&key) else {
             return;
         };
+        known.unseen.remove(part);
         known.group.handle_part_gone(part);
-        if !known.group.is_empty() {
+        if !known.group.is_empty() || !known.unseen.is_empty() {
             self.touched.insert(key);
             return;
         }

@@ -6,7 +6,7 @@ use elector_protocol::elector::Settings;
 use elector_protocol::{Instant, LeaseKey, Timestamp};
 
 use crate::view::View;
-use crate::view::groups::GroupNews;
+use crate::view::groups::{GroupKey, GroupNews};
 use crate::view::lease_entry::LeaseEntry;
 
 // === impl LeaseEntry ===
@@ -28,15 +28,9 @@ impl LeaseEntry {
 // === impl View ===
 
 impl View {
-    /// Looks at a lease as a part of its group, if it has one: to be called when something of it has changed, and before it
-    /// is decided.
-    pub(crate) fn look_at_part(
-        &mut self,
-        now: Instant,
-        wall: Timestamp,
-        settings: &Settings,
-        key: &LeaseKey,
-    ) {
+    /// A lease has changed, and so has the part that it is, if it is one: its group looks at it before the next of its parts is
+    /// decided.
+    pub(crate) fn note_part(&mut self, key: &LeaseKey) {
         let Some(entry) = self.elections.get_mut(key) else {
             return;
         };
@@ -52,15 +46,18 @@ impl View {
             entry.election.handle_assigned(None);
             return;
         };
-        let part = entry.election.part(name, now, wall, settings);
         let group = (Arc::clone(&key.namespace), Arc::clone(name));
-        let known = self.groups.known.entry(group.clone()).or_default();
-        known.group.handle_part(now, &key.name, part);
-        // An election that began anew knows nothing of it.
-        entry
-            .election
-            .handle_assigned(known.group.assigned(&key.name));
-        self.groups.touched.insert(group);
+        let known = self.groups.known.entry(group).or_default();
+        known.unseen.insert(Arc::clone(&key.name));
+    }
+
+    /// The group of a lease is to be assigned anew, whether or not any part of it is decided.
+    pub(crate) fn touch_group(&mut self, key: &LeaseKey) {
+        if let Some(name) = self.group_of(key) {
+            self.groups
+                .touched
+                .insert((Arc::clone(&key.namespace), name));
+        }
     }
 
     /// The memory of a lease is thrown away; what is seen next puts it into its group again.
@@ -72,19 +69,53 @@ impl View {
         }
     }
 
-    /// Assigns the groups anew of which something has changed. Leases that are to be led by another candidate than before
-    /// are dirty then.
-    pub(crate) fn assign_groups(&mut self, now: Instant) {
+    /// True if groups are to be assigned anew now.
+    pub(crate) fn has_touched_groups(&self) -> bool {
+        !self.groups.touched.is_empty()
+    }
+
+    /// Assigns the groups anew that nothing but time, or the loss of a part, has changed.
+    pub(crate) fn assign_groups(&mut self, now: Instant, wall: Timestamp, settings: &Settings) {
         for key in std::mem::take(&mut self.groups.touched) {
-            let Some(known) = self.groups.known.get_mut(&key) else {
+            self.assign_group(now, wall, settings, &key);
+        }
+    }
+
+    /// Assigns the group of a lease anew that is to be decided: time alone makes a holder late and a candidate silent.
+    pub(crate) fn assign_group_of(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        settings: &Settings,
+        key: &LeaseKey,
+    ) {
+        self.note_part(key);
+        if let Some(name) = self.group_of(key) {
+            let group = (Arc::clone(&key.namespace), name);
+            self.assign_group(now, wall, settings, &group);
+        }
+    }
+
+    /// Looks at what has changed of a group, and assigns it anew. Leases that are to be led by another candidate than before
+    /// are dirty then.
+    fn assign_group(&mut self, now: Instant, wall: Timestamp, settings: &Settings, key: &GroupKey) {
+        let Some(known) = self.groups.known.get_mut(key) else {
+            return;
+        };
+        for part in std::mem::take(&mut known.unseen) {
+            let lease = LeaseKey::new(Arc::clone(&key.0), part);
+            let Some(entry) = self.elections.get_mut(&lease) else {
                 continue;
             };
-            if !known.group.is_changed(now) {
-                self.groups.set_wake(&key);
-                continue;
-            }
-            let changes = known.group.assign(now);
-            for change in changes {
+            let part = entry.election.part(&key.1, now, wall, settings);
+            known.group.handle_part(now, &lease.name, part);
+            // An election that began anew knows nothing of it.
+            entry
+                .election
+                .handle_assigned(known.group.assigned(&lease.name));
+        }
+        if known.group.is_changed(now) {
+            for change in known.group.assign(now) {
                 let lease = LeaseKey::new(Arc::clone(&key.0), change.part);
                 let lease = self.shared(&lease);
                 if let Some(entry) = self.elections.get_mut(&lease) {
@@ -92,9 +123,9 @@ impl View {
                     self.dirty.push_back(lease);
                 }
             }
-            self.groups.report(&key);
-            self.groups.set_wake(&key);
+            self.groups.report(key);
         }
+        self.groups.set_wake(key);
     }
 
     /// Marks what has changed by time alone: parts are dirty, and their groups are to be assigned anew.
@@ -110,7 +141,7 @@ impl View {
         self.groups.wake_at()
     }
 
-    /// The group of a lease whose Lease is to be created.
+    /// The group of a lease, as it was when the lease changed last.
     pub(crate) fn group_of(&self, key: &LeaseKey) -> Option<Arc<str>> {
         self.elections.get(key)?.group.clone()
     }

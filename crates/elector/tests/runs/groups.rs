@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use elector::Config;
 use elector_api::GROUP_LABEL;
 use elector_testing::{LEASES, ScriptedCandidate, TestCluster, pass, seconds};
 use serde_json::Value;
 
 use crate::RunningElector;
+use crate::leader_election::electing;
 
 const PARTS: [&str; 4] = ["web-0", "web-1", "web-2", "web-3"];
 
@@ -78,17 +78,21 @@ async fn a_group_is_spread_over_its_members_as_they_come_and_go() {
     assert_eq!(loads(&cluster), expected(&[("b", 2), ("c", 2)]));
 }
 
-/// An elector that starts later finds the groups in what is there, and moves nothing among equals.
+/// An elector that stands by counts the groups that another one assigns, and moves nothing among equals when it acts.
 #[tokio::test(start_paused = true)]
 async fn another_elector_assigns_the_same() {
-    let (cluster, first) = RunningElector::settled(TestCluster::with_gate()).await;
+    let cluster = TestCluster::with_gate();
+    let first = RunningElector::start(&cluster, electing("one"));
+    pass(seconds(20)).await;
+    let second = RunningElector::start(&cluster, electing("two"));
     let _members = [start(&cluster, "a"), start(&cluster, "b")];
     pass(seconds(5)).await;
     let terms = || PARTS.map(|part| cluster.term("ns", part));
     let before = (loads(&cluster), terms());
     assert_eq!(before.0, expected(&[("a", 2), ("b", 2)]));
+    let parts = second.scrape().by("elector_group_parts", "state");
+    assert!(parts.contains(&("settled".to_owned(), 4.0)), "{parts:?}");
     drop(first);
-    let _second = RunningElector::start(&cluster, Config::default());
     pass(seconds(120)).await;
     assert_eq!((loads(&cluster), terms()), before);
 }
