@@ -134,94 +134,46 @@ fn helm_renders_the_overlays_object_by_object() {
 #[ignore = "it needs Helm: `cargo xtask test --long`"]
 fn helm_puts_the_values_where_they_belong() {
     let digest = format!("sha256:{}", "0a".repeat(32));
-    let values = [
-        "image.repository=registry.example/elector",
-        "image.tag=9.9.9",
-        &format!("image.digest={digest}"),
-        "image.pullSecrets[0].name=mine",
-        "global.imagePullSecrets[0].name=ours",
-        "replicas=3",
-        "resources.limits.memory=1Gi",
-        "nodeSelector.zone=a",
-        "tolerations[0].key=control-plane",
-        "affinity.podAntiAffinity.any=thing",
-        "topologySpreadConstraints[0].maxSkew=2",
-        "commonLabels.team=one",
-        "podLabels.tier=two",
-        "podAnnotations.note=three",
-        "deploymentAnnotations.note=four",
-        "serviceAccount.annotations.note=five",
-        "extraArgs={--max-lease-duration=2m}",
-        "extraEnv[0].name=HTTPS_PROXY",
-        "podDisruptionBudget.enabled=false",
-        "networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus",
-        "policies.mode=audit",
-        "monitoring.enabled=true",
-        "monitoring.kind=ServiceMonitor",
-        "monitoring.labels.release=stack",
-        "monitoring.interval=1m",
-        "monitoring.dashboard=false",
-        "metrics.bind=:9090",
-        "enabled=true",
-    ];
-    let objects = rendered(&values);
+    let image =
+        format!("image.repository=registry.example/elector image.tag=9.9.9 image.digest={digest}");
+    let values = "image.pullSecrets[0].name=mine global.imagePullSecrets[0].name=ours
+        replicas=3 resources.limits.memory=1Gi nodeSelector.zone=a tolerations[0].key=control-plane
+        affinity.podAntiAffinity.any=thing topologySpreadConstraints[0].maxSkew=2
+        commonLabels.team=one podLabels.tier=two podAnnotations.note=three
+        deploymentAnnotations.note=four serviceAccount.annotations.note=five
+        extraArgs={--max-lease-duration=2m} extraEnv[0].name=HTTPS_PROXY podDisruptionBudget.enabled=false
+        networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus policies.mode=audit
+        monitoring.enabled=true monitoring.kind=ServiceMonitor monitoring.labels.release=stack
+        monitoring.interval=1m monitoring.dashboard=false metrics.bind=:9090 enabled=true";
+    let values = image.split_whitespace().chain(values.split_whitespace());
+    let objects = rendered(&values.collect::<Vec<_>>());
     let deployment = object(&objects, "Deployment", NAME);
-    let pod = &deployment["spec"]["template"];
-    let container = &pod["spec"]["containers"][0];
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     let arguments = container["args"].to_string();
-    for (found, expected) in [
-        (
-            &container["image"],
-            json!(format!("registry.example/elector:9.9.9@{digest}")),
-        ),
-        (
-            &pod["spec"]["imagePullSecrets"],
-            json!([{"name": "ours"}, {"name": "mine"}]),
-        ),
-        (&deployment["spec"]["replicas"], json!(3)),
-        (&container["resources"]["limits"]["memory"], json!("1Gi")),
-        (&pod["spec"]["nodeSelector"], json!({"zone": "a"})),
-        (
-            &pod["spec"]["tolerations"],
-            json!([{"key": "control-plane"}]),
-        ),
-        (
-            &pod["spec"]["affinity"],
-            json!({"podAntiAffinity": {"any": "thing"}}),
-        ),
-        (
-            &pod["spec"]["topologySpreadConstraints"],
-            json!([{"maxSkew": 2}]),
-        ),
-        (&pod["metadata"]["labels"]["tier"], json!("two")),
-        (&pod["metadata"]["annotations"], json!({"note": "three"})),
-        (
-            &deployment["metadata"]["annotations"],
-            json!({"note": "four"}),
-        ),
-        (
-            &object(&objects, "ServiceAccount", NAME)["metadata"]["annotations"],
-            json!({"note": "five"}),
-        ),
-        (&container["env"][2], json!({"name": "HTTPS_PROXY"})),
-        (
-            &container["ports"][1],
-            json!({"name": "metrics", "containerPort": 9090}),
-        ),
-        (
-            &object(&objects, "NetworkPolicy", NAME)["spec"]["ingress"][1]["from"],
-            json!([{"podSelector": {"matchLabels": {"app": "prometheus"}}}]),
-        ),
-        (
-            &object(&objects, "ServiceMonitor", NAME)["spec"]["endpoints"][0]["interval"],
-            json!("1m"),
-        ),
-        (
-            &object(&objects, "PrometheusRule", NAME)["metadata"]["labels"]["release"],
-            json!("stack"),
-        ),
-    ] {
-        assert_eq!(found, &expected);
+    let image = format!("registry.example/elector:9.9.9@{digest}");
+    assert_eq!(container["image"], image);
+    let places = r#"Deployment /spec/replicas 3
+        Deployment /metadata/annotations {"note": "four"}
+        Deployment /spec/template/metadata/labels/tier "two"
+        Deployment /spec/template/metadata/annotations {"note": "three"}
+        Deployment /spec/template/spec/imagePullSecrets [{"name": "ours"}, {"name": "mine"}]
+        Deployment /spec/template/spec/nodeSelector {"zone": "a"}
+        Deployment /spec/template/spec/tolerations [{"key": "control-plane"}]
+        Deployment /spec/template/spec/affinity {"podAntiAffinity": {"any": "thing"}}
+        Deployment /spec/template/spec/topologySpreadConstraints [{"maxSkew": 2}]
+        Deployment /spec/template/spec/containers/0/resources/limits/memory "1Gi"
+        Deployment /spec/template/spec/containers/0/env/2 {"name": "HTTPS_PROXY"}
+        Deployment /spec/template/spec/containers/0/ports/1 {"name": "metrics", "containerPort": 9090}
+        ServiceAccount /metadata/annotations {"note": "five"}
+        NetworkPolicy /spec/ingress/1/from [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
+        ServiceMonitor /spec/endpoints/0/interval "1m"
+        PrometheusRule /metadata/labels/release "stack""#;
+    for place in places.lines() {
+        let mut words = place.trim().splitn(3, ' ');
+        let [kind, pointer, value] = [(); 3].map(|()| words.next().unwrap());
+        let expected: Value = serde_json::from_str(value).unwrap();
+        let found = object(&objects, kind, NAME).pointer(pointer);
+        assert_eq!(found, Some(&expected), "{place}");
     }
     for argument in ["--max-lease-duration=2m", "--metrics-bind-address=:9090"] {
         assert!(arguments.contains(argument), "{arguments}");
@@ -238,31 +190,14 @@ fn helm_puts_the_values_where_they_belong() {
         }
     }
     // Off is off, and its own account is named everywhere.
-    let objects = rendered(&[
-        "crds.enabled=false",
-        "policies.enabled=false",
-        "networkPolicy.enabled=false",
-        "resourceQuota.enabled=false",
-        "flowSchema.enabled=false",
-        "serviceAccount.create=false",
-        "serviceAccount.name=mine",
-        "namespaceOverride=elsewhere",
-        "topologySpreadConstraints=[]",
-    ]);
-    let kinds: Vec<&str> = objects
-        .values()
-        .map(|object| object["kind"].as_str().unwrap())
-        .collect();
-    let expected = [
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "ClusterRoleBinding",
-        "Deployment",
-        "PodDisruptionBudget",
-        "Role",
-        "RoleBinding",
-    ];
-    assert_eq!(kinds, expected);
+    let values = "crds.enabled=false policies.enabled=false networkPolicy.enabled=false resourceQuota.enabled=false
+        flowSchema.enabled=false serviceAccount.create=false serviceAccount.name=mine
+        namespaceOverride=elsewhere topologySpreadConstraints=[]";
+    let objects = rendered(&values.split_whitespace().collect::<Vec<_>>());
+    let kinds = objects.values().map(|object| object["kind"].as_str());
+    let kinds: Vec<&str> = kinds.map(Option::unwrap).collect();
+    let expected = "ClusterRole ClusterRoleBinding ClusterRoleBinding Deployment PodDisruptionBudget Role RoleBinding";
+    assert_eq!(kinds.join(" "), expected);
     let pod = &object(&objects, "Deployment", NAME)["spec"]["template"]["spec"];
     assert_eq!(pod["topologySpreadConstraints"], Value::Null);
     let subject = json!([{"kind": "ServiceAccount", "name": "mine", "namespace": "elsewhere"}]);
@@ -400,10 +335,10 @@ fn on(kubeconfig: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Succeeds if to apply the overlay with these flags would change nothing.
-fn is_as_the_overlay(kubeconfig: &Path, overlay: &str, flags: &[&str]) -> Output {
+fn is_as_the_overlay(kubeconfig: &Path, overlay: &str, flags: &str) -> Output {
     let install = overlays::install_file(overlay);
-    let diff = ["diff", "--filename", install.to_str().unwrap()];
-    ask(kubeconfig, &[&diff[..], flags].concat())
+    let diff = format!("diff --filename {} {flags}", install.display());
+    ask(kubeconfig, &diff)
 }
 
 #[test]
@@ -423,18 +358,18 @@ fn helm_installs_the_chart_and_takes_it_away() {
     let label = "pod-security.kubernetes.io/enforce=restricted";
     let labelled = ask(
         &kubeconfig,
-        &["label", "namespace", "elector-system", label],
+        &format!("label namespace elector-system {label}"),
     );
     assert!(labelled.status.success(), "{}", said(&labelled));
-    let flags = ["--server-side", "--force-conflicts"];
-    let difference = said(&is_as_the_overlay(&kubeconfig, MODES[0], &flags));
+    let flags = "--server-side --force-conflicts";
+    let difference = said(&is_as_the_overlay(&kubeconfig, MODES[0], flags));
     let changed = difference.lines().filter(|line| line.starts_with("+++ "));
     assert!(
         changed.clone().all(|line| line.contains("v1.Namespace.")),
         "{difference}"
     );
     on(&kubeconfig, &["uninstall", NAME, NAMESPACE]);
-    let left = |kind| said(&ask(&kubeconfig, &["get", kind, "--output=name"]));
+    let left = |kind: &str| said(&ask(&kubeconfig, &format!("get {kind} --output=name")));
     for kind in [
         "validatingadmissionpolicies",
         "clusterroles",
@@ -450,13 +385,12 @@ fn helm_installs_the_chart_and_takes_it_away() {
     // An install that was made from the overlay becomes one of Helm.
     on(&kubeconfig, &["uninstall", NAME, NAMESPACE]);
     let file = overlays::install_file(MODES[0]);
-    let applied = ["apply", "--filename", file.to_str().unwrap()];
-    let applied = ask(&kubeconfig, &applied);
+    let applied = ask(&kubeconfig, &format!("apply --filename {}", file.display()));
     assert!(applied.status.success(), "{}", said(&applied));
     let adopt = ["install", NAME, "chart", NAMESPACE, "--take-ownership"];
     on(&kubeconfig, &adopt);
     // The way in which it was applied; the other one writes kubectl's note of what was applied anew.
-    let same = is_as_the_overlay(&kubeconfig, MODES[0], &[]);
+    let same = is_as_the_overlay(&kubeconfig, MODES[0], "");
     assert!(same.status.success(), "{}", said(&same));
 }
 
@@ -466,7 +400,7 @@ fn helm_installs_several_electors_beside_what_they_share() {
     let cluster = RealCluster::start(&Options::default()).unwrap();
     let kubeconfig = cluster.kubeconfig();
     for namespace in ["one", "two", "three"] {
-        let made = ask(&kubeconfig, &["create", "namespace", namespace]);
+        let made = ask(&kubeconfig, &format!("create namespace {namespace}"));
         assert!(made.status.success(), "{}", said(&made));
     }
     let shared = ["install", "shared", "chart", "--set=mode=cluster-wide"];
@@ -493,9 +427,8 @@ fn helm_installs_several_electors_beside_what_they_share() {
     instance("elector-two", "elector-system", "two");
     instance("elector", "kube-system", "three");
     let may = |account: &str, namespace: &str| {
-        let account = format!("--as=system:serviceaccount:{account}");
-        let namespace = format!("--namespace={namespace}");
-        let question = ["auth", "can-i", "update", "leases", &account, &namespace];
+        let question = format!("auth can-i update leases --namespace={namespace}");
+        let question = format!("{question} --as=system:serviceaccount:{account}");
         ask(&kubeconfig, &question).status.success()
     };
     for (account, served) in [
@@ -511,8 +444,8 @@ fn helm_installs_several_electors_beside_what_they_share() {
     on(&kubeconfig, &["uninstall", "elector-one", NAMESPACE]);
     assert!(!may("elector-system:elector-one", "one"));
     assert!(may("elector-system:elector-two", "two"));
-    let get = ["get", "validatingadmissionpolicybindings", "--output=name"];
-    let left = said(&ask(&kubeconfig, &get));
+    let get = "get validatingadmissionpolicybindings --output=name";
+    let left = said(&ask(&kubeconfig, get));
     let shared = installed("cluster-wide");
     let shared = shared.keys().filter(|name| name.contains("PolicyBinding"));
     assert_eq!(left.lines().count(), shared.count(), "{left}");

@@ -27,11 +27,11 @@ fn kubectl() -> PathBuf {
     Toolbox::new(None).unwrap().path(Binary::Kubectl).unwrap()
 }
 
-fn ask(kubeconfig: &Path, arguments: &[&str]) -> Output {
+fn ask(kubeconfig: &Path, arguments: &str) -> Output {
     Command::new(kubectl())
         .arg("--kubeconfig")
         .arg(kubeconfig)
-        .args(arguments)
+        .args(arguments.split_whitespace())
         .output()
         .unwrap()
 }
@@ -61,10 +61,7 @@ fn the_gate_and_the_users_are_as_asked_for() {
         ..Options::default()
     })
     .unwrap();
-    let groups = ask(
-        &cluster.kubeconfig(),
-        &["get", "--raw", "/apis/coordination.k8s.io"],
-    );
+    let groups = ask(&cluster.kubeconfig(), "get --raw /apis/coordination.k8s.io");
     assert!(
         said(&groups).contains("coordination.k8s.io/v1beta1"),
         "{}",
@@ -72,17 +69,12 @@ fn the_gate_and_the_users_are_as_asked_for() {
     );
 
     // Only the built-in controller takes this lock, and only with the gate on.
-    let lock = [
-        "get",
-        "leases",
-        "leader-election-controller",
-        "--namespace=kube-system",
-    ];
+    let lock = "get leases leader-election-controller --namespace=kube-system";
     eventually("the built-in controller's lock", || {
-        ask(&cluster.kubeconfig(), &lock).status.success()
+        ask(&cluster.kubeconfig(), lock).status.success()
     });
 
-    let refused = ask(&cluster.user_kubeconfig(), &lock);
+    let refused = ask(&cluster.user_kubeconfig(), lock);
     assert!(!refused.status.success());
     assert!(
         said(&refused).contains("User \"unprivileged\" cannot get resource \"leases\""),
@@ -103,10 +95,7 @@ fn without_the_api_no_candidates_are_served() {
         ..Options::default()
     })
     .unwrap();
-    let groups = ask(
-        &cluster.kubeconfig(),
-        &["get", "--raw", "/apis/coordination.k8s.io"],
-    );
+    let groups = ask(&cluster.kubeconfig(), "get --raw /apis/coordination.k8s.io");
     assert!(groups.status.success());
     assert!(!said(&groups).contains("v1beta1"), "{}", said(&groups));
 }
@@ -152,12 +141,12 @@ fn the_pods_are_admitted_where_their_priority_needs_a_quota() {
     })
     .unwrap();
     let kubeconfig = cluster.kubeconfig();
-    let asked = |arguments: &[&str]| {
+    let asked = |arguments: &str| {
         let output = ask(&kubeconfig, arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        assert!(output.status.success(), "{arguments}: {}", said(&output));
     };
     let file = overlays::install_file("native");
-    asked(&["apply", "--filename", file.to_str().unwrap()]);
+    asked(&format!("apply --filename {}", file.display()));
     // The Pod that the Deployment would make, which no controller does here.
     let objects = overlays::objects(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let template =
@@ -170,32 +159,26 @@ fn the_pods_are_admitted_where_their_priority_needs_a_quota() {
     let path = folder.path().join("pod.json");
     std::fs::write(&path, pod.to_string()).unwrap();
     let create = |namespace: &str| {
-        let namespace = format!("--namespace={namespace}");
-        ask(
-            &kubeconfig,
-            &["create", &namespace, "--filename", path.to_str().unwrap()],
-        )
+        let create = format!(
+            "create --namespace={namespace} --filename {}",
+            path.display()
+        );
+        ask(&kubeconfig, &create)
     };
     let refused = create("default");
     assert!(!refused.status.success());
     let why = "insufficient quota to match these scopes: [{PriorityClass In";
     assert!(said(&refused).contains(why), "{}", said(&refused));
     // Written by the controller of quotas, in a cluster that has one.
-    let counted = r#"{"status": {"hard": {"pods": "100"}, "used": {"pods": "0"}}}"#;
-    let status = [
-        "patch",
-        "resourcequota",
-        "elector",
-        "--namespace=elector-system",
-    ];
-    let patch = ["--subresource=status", "--type=merge", "--patch", counted];
-    asked(&[&status[..], &patch].concat());
+    let counted = r#"{"status":{"hard":{"pods":"100"},"used":{"pods":"0"}}}"#;
+    let patch =
+        format!("patch resourcequota elector --subresource=status --type=merge --patch {counted}");
+    asked(&format!("{patch} --namespace=elector-system"));
     eventually("the Pod is admitted", || {
         create("elector-system").status.success()
     });
-    let of_pod = ["get", "pod", "elector-0", "--namespace=elector-system"];
-    let priority = ["--output=jsonpath={.spec.priorityClassName}"];
-    let found = ask(&kubeconfig, &[&of_pod[..], &priority].concat());
+    let priority = "--output=jsonpath={.spec.priorityClassName} --namespace=elector-system";
+    let found = ask(&kubeconfig, &format!("get pod elector-0 {priority}"));
     assert_eq!(said(&found), "system-cluster-critical");
 }
 
@@ -221,12 +204,8 @@ fn a_killed_owner_takes_its_cluster_along() {
         .unwrap();
     let kubeconfig = PathBuf::from(kubeconfig.trim_end());
     let ready = || {
-        ask(
-            &kubeconfig,
-            &["get", "--raw", "/readyz", "--request-timeout=5s"],
-        )
-        .status
-        .success()
+        let ready = "get --raw /readyz --request-timeout=5s";
+        ask(&kubeconfig, ready).status.success()
     };
     assert!(ready());
     let server = std::fs::read_to_string(&kubeconfig).unwrap();
@@ -287,16 +266,8 @@ fn a_client_go_candidate_tells_its_whole_story() {
         .unwrap()
         .expect("it ends after SIGTERM");
     assert!(status.success(), "{status}");
-    let holder = ask(
-        &cluster.kubeconfig(),
-        &[
-            "get",
-            "lease",
-            "story",
-            "-o",
-            "jsonpath={.spec.holderIdentity}",
-        ],
-    );
+    let holder = "get lease story -o jsonpath={.spec.holderIdentity}";
+    let holder = ask(&cluster.kubeconfig(), holder);
     // Its release is one write after a read; a renewal that is still under way when it is asked to stop can come between,
     // and client-go does not try again.
     assert!(["", "one"].contains(&said(&holder).as_str()), "{holder:?}");
