@@ -36,6 +36,13 @@ pub(crate) enum BenchTask {
         record: bool,
     },
 
+    /// Groups of leases whose processes are killed for half an hour, updated and ended, on a real kube-apiserver
+    Groups {
+        /// Write the figures into docs/groups.md, and the picture beside it
+        #[arg(long)]
+        record: bool,
+    },
+
     /// The crates, bytes and build time that elector-candidate adds to a program
     Size {
         /// Write the table into adopters/README.md
@@ -68,6 +75,8 @@ pub(crate) fn run(task: BenchTask) -> Result<()> {
         "bench --package elector-candidate --features connect,kube5 --bench leadership --";
     let hand_overs = "test --release --package elector-tests --all-features --test real -- --include-ignored --long \
                       hand_overs_of_two_hundred_leases";
+    let groups = "test --release --package elector-tests --all-features --test real -- --include-ignored --long \
+                  --test-threads=1 group_replaced";
     let noisy = "test --package elector-tests --test real -- --include-ignored --long --test-threads=1 \
                  a_noisy_namespace_disturbs_no_other";
     match task {
@@ -77,15 +86,9 @@ pub(crate) fn run(task: BenchTask) -> Result<()> {
             measure(&[leadership], &[], record.then_some("docs/leadership.md"))
         }
         BenchTask::HandOvers { record } => {
-            show_and_run(cargo().args([
-                "build",
-                "--release",
-                "--package",
-                "elector-cli",
-                "--bins",
-            ]))?;
             measure(&[hand_overs], &[], record.then_some("docs/leadership.md"))
         }
+        BenchTask::Groups { record } => measure(&[groups], &[], record.then_some("docs/groups.md")),
         BenchTask::Noisy { record } => measure(&[noisy], &[], record.then_some("docs/bounds.md")),
         BenchTask::Size { record } => size::tell(record),
         BenchTask::Builds { record } => build_times::run(record),
@@ -98,11 +101,15 @@ fn measure(words: &[&str], arguments: &[OsString], record: Option<&str>) -> Resu
     command.args(words.iter().flat_map(|words| words.split_whitespace()));
     command.args(arguments);
     if words.iter().any(|words| words.contains("test --release")) {
+        let programs = ["build", "--release", "--package", "elector-cli", "--bins"];
+        show_and_run(cargo().args(programs))?;
         // As shipped, but for the libraries that it is linked with.
         let elector = paths::workspace().join("target/release/elector");
         command.env("ELECTOR_BIN", elector);
     }
     if let Some(document) = record {
+        // For a picture that a scenario draws.
+        command.env("ELECTOR_RECORD", "1");
         command
             .arg("--record")
             .arg(paths::workspace().join(document));

@@ -1,5 +1,7 @@
 //! A group of eight parts in three processes: each is killed, ended, stopped and cut off in turn. What it costs.
 
+mod replaced;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{LoadBalancer, StartedCandidate, Suite, Testbed, eventually};
+use elector_tests::rig::{
+    LoadBalancer, RequiredFlag, StartedCandidate, Suite, Testbed, eventually,
+};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use rustix::process::Signal;
@@ -18,6 +22,18 @@ use crate::{FALLBACK, GATE_OFF, OURS, SHORT_LEASE};
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
     own.add("group_of_eight_parts_in_three_processes", 240, eight_parts);
+    own.add_with(
+        RequiredFlag::Long,
+        "group_replaced_by_a_kill_each_minute",
+        1_900,
+        replaced::killed,
+    );
+    own.add_with(
+        RequiredFlag::Long,
+        "group_replaced_by_an_update",
+        300,
+        replaced::updated,
+    );
 }
 
 /// The parts of the group.
@@ -53,7 +69,13 @@ async fn eight_parts(testbed: Arc<Testbed>) -> Result<()> {
         members.push(GroupProcess::start(&testbed, name).await?);
     }
     // The first start waits for the longest lease.
-    led_by_others(&testbed, "nobody", LED_AGAIN + Duration::from_secs(20)).await?;
+    led_by_others(
+        &testbed,
+        PARTS.len(),
+        "nobody",
+        LED_AGAIN + Duration::from_secs(20),
+    )
+    .await?;
     for (blow, next) in [("kill", "d"), ("end", "e"), ("stop", ""), ("cut off", "")] {
         let before = holders(&testbed).await?;
         let led = |member: &GroupProcess| member.led(&before).count();
@@ -78,7 +100,7 @@ async fn eight_parts(testbed: Arc<Testbed>) -> Result<()> {
             }
             _ => member.way.route(Vec::new()),
         }
-        let after = led_by_others(&testbed, &name, LED_AGAIN).await?;
+        let after = led_by_others(&testbed, PARTS.len(), &name, LED_AGAIN).await?;
         testbed.figure(
             &format!("{blow}: until all parts are led by others"),
             begun.elapsed(),
@@ -136,13 +158,18 @@ async fn cost(
     Ok(())
 }
 
-/// Waits until each part has a leader, and none of them is of that process.
-async fn led_by_others(testbed: &Testbed, who: &str, within: Duration) -> Result<PartHolders> {
+/// Waits until that number of parts has a leader, and none of them is of that process.
+async fn led_by_others(
+    testbed: &Testbed,
+    parts: usize,
+    who: &str,
+    within: Duration,
+) -> Result<PartHolders> {
     let led = async || {
         let holders = holders(testbed).await?;
         let others = holders.values().filter(|(holder, _)| !is_of(holder, who));
         ensure!(
-            others.count() == PARTS.len(),
+            others.count() == parts,
             "not led by others than {who}: {holders:?}"
         );
         Ok(holders)

@@ -141,7 +141,7 @@ async fn one_by_one(testbed: Arc<Testbed>) -> Result<()> {
 }
 
 /// Reports the median and the one below which 99 of 100 are, and begins anew.
-fn percentiles(testbed: &Testbed, what: &str, took: &mut Vec<Duration>) {
+pub(crate) fn percentiles(testbed: &Testbed, what: &str, took: &mut Vec<Duration>) {
     took.sort_unstable();
     for percent in [50, 99] {
         let rank = (took.len() * percent).div_ceil(100);
