@@ -32,19 +32,10 @@ fn documents(arguments: &[&str]) -> Vec<Value> {
 
 #[test]
 fn policies_name_each_resource_and_writer_once() {
-    let documents = documents(&[
-        "configmaps",
-        "deployments.apps",
-        "statefulsets.apps",
-        "deployments.apps",
-        "widgets.example.com",
-        "--lease=true",
-        "--namespace=123",
-        "--serviceaccount=web",
-        "--serviceaccount=123:web",
-        "--serviceaccount=other:web",
-        "--user=me@example.com",
-    ]);
+    let line = "configmaps deployments.apps statefulsets.apps deployments.apps widgets.example.com
+        --lease=true --namespace=123 --serviceaccount=web --serviceaccount=123:web
+        --serviceaccount=other:web --user=me@example.com";
+    let documents = documents(&line.split_whitespace().collect::<Vec<_>>());
     let kinds: Vec<_> = documents.iter().map(|document| &document["kind"]).collect();
     let (policy, binding) = (
         "ValidatingAdmissionPolicy",

@@ -1,23 +1,22 @@
 //! A measurement of a few leases: what is counted is what happened.
 
 use clap::Parser as _;
-use elector_bench::scale::{Phase, ScaleArgs, measure, table};
+use elector_bench::scale::{Phase, ScaleArgs, ScaleFigures, measure, table};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_counted_is_what_happened() {
-    let args = ScaleArgs::parse_from([
-        "scale",
-        "--leases=20",
-        "--candidates=3",
-        "--namespaces=2",
-        "--lease-duration=15s",
-        "--hold=4s",
-        "--profile=dev",
-    ]);
+    let line = "scale --leases=20 --namespaces=2 --electors=2 --lease-duration=15s --hold=4s --profile=dev";
+    let args = ScaleArgs::parse_from(line.split_whitespace());
     let figures = measure(&args).await.unwrap();
-    let [measured] = figures.as_slice() else {
-        panic!("{figures:?}");
-    };
+    assert_eq!(figures.len(), 2, "by one elector, and by two");
+    for measured in &figures {
+        is_what_happened(measured);
+    }
+    let table = table(&figures);
+    assert!(table.contains("| electors | – | 2 |"), "{table}");
+}
+
+fn is_what_happened(measured: &ScaleFigures) {
     assert!(measured.is_complete(), "{measured:?}");
     let (election, hold) = (&measured.election, &measured.hold);
     // Each Lease is created and granted, and accepted by its candidate.
@@ -46,6 +45,4 @@ async fn what_is_counted_is_what_happened() {
     );
     assert!(measured.to_grant.max <= measured.to_lead.max);
     assert!(measured.led >= measured.to_lead.max, "{measured:?}");
-    let table = table(&figures);
-    assert!(table.contains("| namespaces | 2 |"), "{table}");
 }

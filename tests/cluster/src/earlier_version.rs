@@ -97,13 +97,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");
-            git.args([
-                "-c",
-                "user.name=test",
-                "-c",
-                "user.email=test@localhost",
-                "-C",
-            ]);
+            git.args("-c user.name=test -c user.email=test@localhost -C".split(' '));
             commands::read(git.arg(folder.path()).args(arguments)).unwrap();
         };
         git(&["init", "--quiet"]);

@@ -142,14 +142,8 @@ impl Recipe {
             .env("CGO_ENABLED", "0")
             // A go.work somewhere above must not change what is built.
             .env("GOWORK", "off")
-            .args([
-                "build",
-                "-mod=readonly",
-                "-trimpath",
-                "-buildvcs=false",
-                "-ldflags",
-                &ldflags,
-            ]);
+            .args("build -mod=readonly -trimpath -buildvcs=false".split(' '))
+            .args(["-ldflags", &ldflags]);
         if let Some(modfile) = self.modfile {
             command.arg(format!("-modfile={modfile}"));
         }

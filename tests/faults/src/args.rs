@@ -161,14 +161,8 @@ mod tests {
 
     #[test]
     fn flags_of_libtest_are_taken_and_nonsense_is_refused() {
-        let of_libtest = [
-            "--ignored",
-            "--test-threads=3",
-            "--format",
-            "pretty",
-            "-q",
-            "--exact",
-        ];
+        let of_libtest = "--ignored --test-threads=3 --format pretty -q --exact";
+        let of_libtest: Vec<&str> = of_libtest.split(' ').collect();
         let of_libtest = args(&of_libtest).unwrap();
         assert_eq!((of_libtest.ignored, of_libtest.jobs), (true, 3));
         assert!(args(&["--wat"]).is_err() && args(&["--repeat", "x"]).is_err());

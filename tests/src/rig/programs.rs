@@ -156,16 +156,8 @@ const ELECTOR_INTEROP: &str = "ELECTOR_INTEROP";
 
 fn build_binary(name: &str, profile: &str) -> Result<PathBuf> {
     let output = cargo()
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "elector-cli",
-            "--bin",
-            name,
-            "--profile",
-            profile,
-        ])
+        .args("build --quiet --package elector-cli".split(' '))
+        .args(["--bin", name, "--profile", profile])
         .arg("--message-format=json-render-diagnostics")
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())

@@ -236,12 +236,7 @@ fn a_client_go_candidate_tells_its_whole_story() {
     command
         .arg("--kubeconfig")
         .arg(cluster.kubeconfig())
-        .args([
-            "--lease=story",
-            "--name=one",
-            "--coordinated=false",
-            "--release-on-cancel",
-        ])
+        .args("--lease=story --name=one --coordinated=false --release-on-cancel".split(' '))
         .stdout(Stdio::piped());
     let mut candidate = ChildGuard::spawn(&mut command).unwrap();
     let mut lines = BufReader::new(candidate.child_mut().stdout.take().unwrap()).lines();

@@ -19,13 +19,7 @@ fn each_part_has_a_command_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = elector()
         .args(["candidate", "--mode=disabled", "--namespace=ns"])
-        .args([
-            "--group=web",
-            "--part=a",
-            "--part=b",
-            "--part=c",
-            "--events",
-        ])
+        .args("--group=web --part=a --part=b --part=c --events".split(' '))
         .args(["--", "sh", "-c", SCRIPT])
         .current_dir(folder.path())
         .env_remove("POD_NAME")

@@ -62,18 +62,9 @@ fn unpacked(server: &TestServer, arguments: &[&str]) -> (BTreeMap<String, String
 fn a_bundle_has_all_that_an_election_depends_on_and_no_secret() {
     let server = server();
     let (files, stderr) = unpacked(&server, &[]);
-    for name in [
-        "README.txt",
-        "check.json",
-        "elections.json",
-        "electors.json",
-        "faults.json",
-        "logs/elector-0.log",
-        "logs/elector-0.previous.log",
-        "status.json",
-        "versions.json",
-        "words.json",
-    ] {
+    let names = "README.txt check.json elections.json electors.json faults.json logs/elector-0.log
+        logs/elector-0.previous.log status.json versions.json words.json";
+    for name in names.split_whitespace() {
         assert!(files.contains_key(name), "{name}: {:?}", files.keys());
     }
     assert_eq!(

@@ -114,13 +114,8 @@ fn electors_that_do_not_act_are_an_error() {
     expect(&server, "electors", start, fix, 0);
     // Electors may be elsewhere.
     server.lease(("other", "lock"), &json!({}));
-    let arguments = [
-        "check",
-        "--elector-namespace=other",
-        "--elector-lock=lock",
-        "-o",
-        "json",
-    ];
+    let arguments = "check --elector-namespace=other --elector-lock=lock -o json";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
     let lines: Value = serde_json::from_str(&server.says(&arguments)).unwrap();
     let lock = lines
         .as_array()

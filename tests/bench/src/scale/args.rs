@@ -28,6 +28,10 @@ pub struct ScaleArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_024))]
     pub parts: Option<u32>,
 
+    /// Measure the same with several electors too, each of which elects in its share of the namespaces
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
+    pub electors: Option<u32>,
+
     /// The API server: the one of `elector dev`, in memory, or a real kube-apiserver with its etcd
     #[arg(long, value_enum, default_value = "embedded")]
     pub server: ServerName,
@@ -98,6 +102,8 @@ pub(crate) struct RunSize {
     /// The leases of a group, where there are groups.
     pub(crate) parts: Option<u32>,
     pub(crate) namespaces: u32,
+    /// Each has its share of the namespaces.
+    pub(crate) electors: u32,
     pub(crate) connections: u32,
     /// The number of leases that get their candidates in a second, at most.
     pub(crate) rate: Option<u32>,
@@ -123,12 +129,19 @@ impl ScaleArgs {
         let without = self.parts.is_some().then_some(None);
         let grouped = without.into_iter().chain([self.parts]);
         let each = self.leases.iter();
-        each.flat_map(|leases| grouped.clone().map(|parts| self.size(*leases, parts)))
-            .collect()
+        let each = each.flat_map(|leases| grouped.clone().map(|parts| (*leases, parts)));
+        let electors = [Some(1), self.electors].into_iter().flatten();
+        each.flat_map(|(leases, parts)| {
+            electors.clone().map(move |it| self.size(leases, parts, it))
+        })
+        .collect()
     }
 
     /// The name of the table in the document.
     pub(crate) fn table_name(&self) -> &'static str {
+        if self.electors.is_some() {
+            return "several electors";
+        }
         match (self.server, self.parts) {
             (ServerName::Embedded, None) => "scale on the embedded API server",
             (ServerName::Embedded, Some(_)) => "groups on the embedded API server",
@@ -151,6 +164,9 @@ impl ScaleArgs {
         };
         if let Some(parts) = self.parts {
             add(&format!("--parts {parts}"));
+        }
+        if let Some(electors) = self.electors {
+            add(&format!("--electors {electors}"));
         }
         if self.server == ServerName::Real {
             add("--server real");
@@ -176,7 +192,7 @@ impl ScaleArgs {
         line
     }
 
-    fn size(&self, leases: u32, parts: Option<u32>) -> Result<RunSize> {
+    fn size(&self, leases: u32, parts: Option<u32>, electors: u32) -> Result<RunSize> {
         let of_all = leases.saturating_mul(self.candidates);
         let namespaces = self
             .namespaces
@@ -187,6 +203,10 @@ impl ScaleArgs {
                 "{leases} leases are no groups of {parts}: --leases must be a multiple of --parts"
             );
         }
+        ensure!(
+            electors <= namespaces,
+            "{electors} electors for {namespaces} namespaces: --electors is more than --namespaces"
+        );
         let of_one = leases.div_ceil(namespaces).saturating_mul(self.candidates);
         ensure!(
             of_one <= MOST_CANDIDATES,
@@ -213,6 +233,7 @@ impl ScaleArgs {
             candidates: self.candidates,
             parts,
             namespaces,
+            electors,
             connections: self.connections,
             rate: self.rate,
             timing: CandidateTiming::of(duration, duration * 2 / 3),
@@ -296,6 +317,10 @@ mod tests {
             (
                 &["--leases=1000", "--parts=16"][..],
                 "1000 leases are no groups of 16: --leases must be a multiple of --parts",
+            ),
+            (
+                &["--namespaces=2", "--electors=3"][..],
+                "3 electors for 2 namespaces: --electors is more than --namespaces",
             ),
         ] {
             let error = sizes(flags).unwrap_err();

@@ -1,4 +1,4 @@
-//! The elector under measurement: a process of its own, asked through `/proc` and through its own endpoints.
+//! The electors under measurement: processes of their own, asked through `/proc` and through its own endpoints.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -12,15 +12,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-/// A running elector, which is killed when this is dropped.
-pub(crate) struct BenchmarkedElector {
+/// Running electors, which are killed when this is dropped.
+#[derive(Default)]
+pub(crate) struct BenchmarkedElectors(Vec<BenchmarkedElector>);
+
+struct BenchmarkedElector {
     process: TestProcess,
     health: SocketAddr,
     metrics: SocketAddr,
 }
 
 /// The resources used by an elector up to some moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ResourceUsage {
     /// utime and stime of all its threads, seconds.
     pub(crate) processor: f64,
@@ -39,16 +42,17 @@ pub(crate) struct ScrapedFigures(String);
 /// The time that an elector has to list.
 const LISTS: Duration = Duration::from_secs(60);
 
-// === impl BenchmarkedElector ===
+// === impl BenchmarkedElectors ===
 
-impl BenchmarkedElector {
+impl BenchmarkedElectors {
     /// Starts one, and waits until it is ready. Its log goes to `folder`.
     pub(crate) async fn start(
+        &mut self,
         program: &Path,
         kubeconfig: &Path,
-        flags: &[String],
+        flags: Vec<String>,
         folder: &Path,
-    ) -> Result<Self> {
+    ) -> Result<()> {
         let (health, metrics) = (free_port()?, free_port()?);
         let mut command = Command::new(program);
         command
@@ -61,8 +65,9 @@ impl BenchmarkedElector {
             .arg("--absent-lease-grace=0s")
             .args(flags)
             .env_remove("RUST_LOG");
-        let mut elector = Self {
-            process: TestProcess::spawn("elector", command, folder, |_| {})?,
+        let name = format!("elector-{}", self.0.len());
+        let mut elector = BenchmarkedElector {
+            process: TestProcess::spawn(&name, command, folder, |_| {})?,
             health,
             metrics,
         };
@@ -78,11 +83,47 @@ impl BenchmarkedElector {
             );
             sleep(Duration::from_millis(20)).await;
         }
-        Ok(elector)
+        self.0.push(elector);
+        Ok(())
     }
 
-    /// The resources used so far.
+    /// The resources that all have used so far.
     pub(crate) fn usage(&self) -> Result<ResourceUsage> {
+        self.0
+            .iter()
+            .try_fold(ResourceUsage::default(), |sum, elector| {
+                let own = elector.usage()?;
+                Ok(ResourceUsage {
+                    processor: sum.processor + own.processor,
+                    resident: sum.resident + own.resident,
+                    most_resident: sum.most_resident + own.most_resident,
+                    sockets: sum.sockets + own.sockets,
+                })
+            })
+    }
+
+    /// Their own figures.
+    pub(crate) async fn scrape(&self) -> Result<ScrapedFigures> {
+        let mut all = String::new();
+        for elector in &self.0 {
+            let (ok, body) = http_get(elector.metrics, "/metrics").await?;
+            ensure!(ok, "the elector refuses its figures: {body}");
+            all.push_str(&body);
+        }
+        Ok(ScrapedFigures(all))
+    }
+
+    /// Their process ids, for a profiler.
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        self.0.iter().map(|elector| elector.process.id()).collect()
+    }
+}
+
+// === impl BenchmarkedElector ===
+
+impl BenchmarkedElector {
+    /// The resources used so far.
+    fn usage(&self) -> Result<ResourceUsage> {
         let folder = format!("/proc/{}", self.process.id());
         let read = |name: &str| {
             fs::read_to_string(format!("{folder}/{name}"))
@@ -96,18 +137,6 @@ impl BenchmarkedElector {
         let sockets = u32::try_from(sockets.count())?;
         let (stat, status) = (read("stat")?, read("status")?);
         ResourceUsage::parse(&stat, &status, sockets).context("what /proc says cannot be read")
-    }
-
-    /// Its own figures.
-    pub(crate) async fn scrape(&self) -> Result<ScrapedFigures> {
-        let (ok, body) = http_get(self.metrics, "/metrics").await?;
-        ensure!(ok, "the elector refuses its figures: {body}");
-        Ok(ScrapedFigures(body))
-    }
-
-    /// Its process id, for a profiler.
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
     }
 }
 

@@ -23,6 +23,8 @@ pub struct ScaleFigures {
     pub parts: Option<u32>,
     /// Over how many namespaces.
     pub namespaces: u32,
+    /// The number of electors, each of which elects in its share of them.
+    pub electors: u32,
     /// The lease duration of all, seconds.
     pub lease_duration: u64,
     /// The renew interval of all, seconds.
@@ -314,6 +316,7 @@ impl ScaleFigures {
             candidates: size.candidates,
             parts: size.parts,
             namespaces: size.namespaces,
+            electors: size.electors,
             lease_duration: size.timing.lease_duration.as_secs(),
             renew_interval: size.timing.renew_interval.as_secs_f64(),
             connections: size.connections,
@@ -337,7 +340,9 @@ impl ScaleFigures {
     /// The number of leases, and of those in a group.
     pub(crate) fn name(&self) -> String {
         let groups = self.parts.map(|parts| format!(" in groups of {parts}"));
-        format!("{} leases{}", self.leases, groups.unwrap_or_default())
+        let several = (self.electors > 1).then(|| format!(" by {} electors", self.electors));
+        let [groups, several] = [groups, several].map(Option::unwrap_or_default);
+        format!("{} leases{groups}{several}", self.leases)
     }
 
     /// True if all leases came to be led.

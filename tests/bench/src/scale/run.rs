@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::scale::args::{RunSize, ScaleArgs, ServerName};
 use crate::scale::bare::{self, write_bare};
 use crate::scale::bare_client::{self, run_bare_client};
-use crate::scale::benchmarked_elector::BenchmarkedElector;
+use crate::scale::benchmarked_elector::BenchmarkedElectors;
 use crate::scale::figures::{GroupMoves, PhaseBorder, ScaleFigures};
 use crate::scale::fleet::{self, Fleet};
 use crate::scale::server::{BenchServer, create_namespaces};
@@ -38,17 +38,27 @@ pub(crate) async fn measure(
     }
     let api = cluster.candidate_api().await?;
     let writer = Writer::new(cluster, api);
-    let elector =
-        BenchmarkedElector::start(program, &server.kubeconfig(), &args.elector_flags, folder)
+    let flags = |share: u32| {
+        let own = size.namespaces(fleet::PREFIX).into_iter().zip(0..);
+        let own =
+            own.filter(move |(_, number)| size.electors > 1 && number % size.electors == share);
+        let own = own.map(|(namespace, _)| format!("--namespace={namespace}"));
+        args.elector_flags.iter().cloned().chain(own).collect()
+    };
+    let mut elector = BenchmarkedElectors::default();
+    for share in 0..size.electors {
+        elector
+            .start(program, &server.kubeconfig(), flags(share), folder)
             .await?;
+    }
     let mut fleet = Fleet::new(size.clone(), writer.clone()).await;
     let idle = border(&elector, &fleet, &client).await?;
     eprintln!(
-        "{} leases with {} candidates each on {}: the elector is process {}",
+        "{} leases with {} candidates each on {}: electors are the processes {:?}",
         size.leases,
         size.candidates,
         server.description(),
-        elector.id()
+        elector.ids()
     );
     let times = fleet.elect(args.patience).await?;
     let elected = border(&elector, &fleet, &client).await?;
@@ -89,7 +99,7 @@ pub(crate) async fn measure(
 }
 
 async fn border(
-    elector: &BenchmarkedElector,
+    elector: &BenchmarkedElectors,
     fleet: &Fleet,
     client: &Client,
 ) -> Result<PhaseBorder> {

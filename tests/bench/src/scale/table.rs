@@ -8,12 +8,16 @@ use crate::scale::figures::{GroupMoves, LatencySummary, Phase, ScaleFigures};
 type Cell = fn(&ScaleFigures) -> String;
 
 /// The figures, one line each.
-const LINES: [(&str, Cell); 32] = [
+const LINES: [(&str, Cell); 33] = [
     ("candidates of each lease", |it| it.candidates.to_string()),
     ("leases of each group", |it| {
         it.parts.map(|parts| parts.to_string()).unwrap_or_default()
     }),
     ("namespaces", |it| it.namespaces.to_string()),
+    ("electors", |it| match it.electors {
+        1 => String::new(),
+        several => several.to_string(),
+    }),
     ("lease duration, renew interval", |it| {
         format!("{} s, {:.1} s", it.lease_duration, it.renew_interval)
     }),
@@ -123,7 +127,14 @@ pub fn table(figures: &[ScaleFigures]) -> String {
     for (name, cell) in LINES {
         let cells: Vec<String> = figures.iter().map(cell).collect();
         if cells.iter().any(|cell| !cell.is_empty()) {
-            let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+            let shown = cells
+                .iter()
+                .map(|cell| if cell.is_empty() { "–" } else { cell });
+            let _ = writeln!(
+                text,
+                "| {name} | {} |",
+                shown.collect::<Vec<_>>().join(" | ")
+            );
         }
     }
     for measured in figures {
