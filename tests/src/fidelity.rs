@@ -27,7 +27,7 @@ use futures::stream;
 /// When the texts of the cases are malformed, which is a mistake in this repository.
 #[must_use]
 pub fn cases() -> Vec<FidelityCase> {
-    const TEXTS: [&str; 7] = [
+    const TEXTS: [&str; 8] = [
         include_str!("fidelity/cases/write.txt"),
         include_str!("fidelity/cases/validate.txt"),
         include_str!("fidelity/cases/patch.txt"),
@@ -35,6 +35,7 @@ pub fn cases() -> Vec<FidelityCase> {
         include_str!("fidelity/cases/other.txt"),
         include_str!("fidelity/cases/kinds.txt"),
         include_str!("fidelity/cases/apply.txt"),
+        include_str!("fidelity/cases/shard.txt"),
     ];
     let cases: Vec<_> = TEXTS
         .into_iter()

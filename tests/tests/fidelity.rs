@@ -37,12 +37,16 @@ async fn the_embedded_server_answers_as_a_real_one_did() -> Result<()> {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_embedded_server_answers_as_a_real_one_does() -> Result<()> {
-    let cluster = |gate| {
+    let cluster = |gate: bool| {
+        // A second version of the same objects.
+        let runtime = "--runtime-config=coordination.k8s.io/v1alpha2=true".to_owned();
         RealCluster::start(&Options {
             gate,
             kubernetes: Some(Release::DEFAULT),
-            // A second version of the same objects.
-            apiserver_flags: vec!["--runtime-config=coordination.k8s.io/v1alpha2=true".to_owned()],
+            apiserver_flags: vec![
+                runtime,
+                format!("--feature-gates=ShardedListAndWatch={gate}"),
+            ],
             ..Options::default()
         })
     };

@@ -1,7 +1,7 @@
 //! Cases as text.
 //!
 //! ```text
-//! == a title, perhaps with [gate] for a server with the feature gate on
+//! == a title, perhaps with [gate] for a server with CoordinatedLeaderElection and ShardedListAndWatch
 //! POST leases {"metadata":{"name":"a"}} -> first
 //! PUT leases/a +Content-Type:application/json {"metadata":{"name":"a","uid":"{first.metadata.uid}"}}
 //! ```
@@ -17,7 +17,7 @@ use serde_json::Value;
 pub struct FidelityCase {
     /// Its subject; unique.
     pub title: String,
-    /// True if it wants a server with the feature gate on.
+    /// True if it wants a server with the feature gates on.
     pub gate: bool,
     /// Its requests.
     pub steps: Vec<CaseStep>,

@@ -29,6 +29,7 @@ impl FidelityServer {
     pub fn embedded(gate: bool) -> Self {
         let config = Config {
             gate,
+            sharding: gate,
             native: NativeCandidates::V1Beta1AndV1Alpha2,
             other_kinds: OtherKinds::Defined,
             ..Config::default()

@@ -90,7 +90,8 @@ impl HashRange {
             return Err(format!("unsupported function {function:?}; {only}"));
         }
         let arguments = rest.strip_suffix(')').unwrap_or(rest).split(',');
-        let arguments: Vec<_> = arguments.map(str::trim).collect();
+        let arguments = arguments.map(str::trim).filter(|it| !it.is_empty());
+        let arguments: Vec<_> = arguments.collect();
         let [path, start, end] = arguments[..] else {
             let count = arguments.len();
             return Err(format!(
