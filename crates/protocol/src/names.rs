@@ -83,11 +83,6 @@ impl LeaseKey {
         }))
     }
 
-    /// The namespace of the Lease and of its candidates.
-    pub fn namespace(&self) -> &str {
-        &self.0.namespace
-    }
-
     /// The name of the Lease.
     pub fn name(&self) -> &str {
         &self.0.name

@@ -370,12 +370,7 @@ fn helm_installs_the_chart_and_takes_it_away() {
     );
     on(&kubeconfig, &["uninstall", NAME, NAMESPACE]);
     let left = |kind: &str| said(&ask(&kubeconfig, &format!("get {kind} --output=name")));
-    for kind in [
-        "validatingadmissionpolicies",
-        "clusterroles",
-        "flowschemas",
-        "deployments",
-    ] {
+    for kind in "validatingadmissionpolicies clusterroles flowschemas deployments".split(' ') {
         assert!(!left(kind).contains("elector"), "{}", left(kind));
     }
     // The definition stays, and all candidates, and the next install takes it over.
@@ -412,15 +407,11 @@ fn helm_installs_several_electors_beside_what_they_share() {
         let values = "mode=namespaced,crds.enabled=false,policies.enabled=false";
         let values = format!("--set={values},namespaces={{{served}}}");
         let namespace = format!("--namespace={namespace}");
-        let install = [
-            "install",
-            name,
-            "chart",
-            &namespace,
-            "--create-namespace",
-            &values,
-        ];
-        on(&kubeconfig, &install);
+        let install = ["install", name, "chart", &namespace, &values];
+        on(
+            &kubeconfig,
+            &[&install[..], &["--create-namespace"]].concat(),
+        );
     };
     // In one namespace, in another, and among the parts of the control plane.
     instance("elector-one", "elector-system", "one");

@@ -186,14 +186,8 @@ fn the_pods_are_admitted_where_their_priority_needs_a_quota() {
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn a_killed_owner_takes_its_cluster_along() {
     let mut owner = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args([
-            "cluster",
-            "run",
-            "--",
-            "/bin/sh",
-            "-c",
-            "echo \"$KUBECONFIG\"; read -r line",
-        ])
+        .args(["cluster", "run", "--", "/bin/sh", "-c"])
+        .arg("echo \"$KUBECONFIG\"; read -r line")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -86,10 +86,7 @@ impl AcquisitionWatch {
             self.confirmed = Some(now);
         }
         self.watch.observe(now, snapshot.clone(), source);
-        if self.since() != before {
-            self.pinged = None;
-            self.confirmed = None;
-        }
+        self.begin_anew_unless_since(before);
     }
 
     /// Takes in that the Lease is missing.
@@ -97,6 +94,11 @@ impl AcquisitionWatch {
         let before = self.since();
         self.watch.observe_absence(now, source);
         self.lost_race = None;
+        self.begin_anew_unless_since(before);
+    }
+
+    /// An elector's time and a confirmation are those of what is seen now, since when it is.
+    fn begin_anew_unless_since(&mut self, before: Option<(bool, Instant)>) {
         if self.since() != before {
             self.pinged = None;
             self.confirmed = None;

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use elector_protocol::elector::{Effect, NewsSource};
-use elector_protocol::{GroupCounts, LeaseGroup, LeaseRecord, Membership, StrategyName};
+use elector_protocol::{
+    GroupCounts, GroupPart, Instant, LeaseGroup, LeaseRecord, Membership, PartCandidate,
+    PartMobility, StrategyName,
+};
 
 use crate::fixture::{ElectionFixture, id};
 
@@ -380,4 +384,59 @@ fn a_group_wakes_when_a_member_settles_and_when_a_part_may_move_again() {
     assert_eq!(after(&group), Some(630));
     group.group.handle_part_gone("p0");
     assert_eq!(group.group.counts().parts, 3);
+}
+
+/// A part that is led by `y`, with candidates of these ranks.
+fn movable(candidates: &[(&str, usize)]) -> GroupPart {
+    let candidate = |(member, rank): &(&str, usize)| PartCandidate {
+        member: id(member),
+        name: id(member),
+        rank: *rank,
+        is_ready: true,
+        unanswered: None,
+        acked: None,
+    };
+    GroupPart {
+        candidates: candidates.iter().map(candidate).collect(),
+        holder: Some(id("y")),
+        mobility: PartMobility::Movable,
+        avoid: None,
+        preferred: None,
+        lapse: None,
+        balanced: None,
+        due: None,
+    }
+}
+
+/// A group is assigned anew where a candidate has another rank, or is not ready, and at no other look.
+#[test]
+fn what_an_assignment_looks_at_has_it_done_anew() {
+    let now = Instant::from_epoch(Duration::from_secs(100));
+    let (mut group, name) = (LeaseGroup::default(), Arc::from("p"));
+    let equal = movable(&[("x", 0), ("y", 0)]);
+    let mut unready = equal.clone();
+    unready.candidates[0].is_ready = false;
+    let mut later = unready.clone();
+    later.due = Some(now.after(Duration::from_secs(5)));
+    let worse = movable(&[("x", 0), ("y", 1)]);
+    let alone = movable(&[("y", 1)]);
+    for (part, changed, leads, members) in [
+        (equal.clone(), true, "y", 2),
+        (equal, false, "y", 2),
+        (unready, true, "y", 2),
+        (later, false, "y", 2),
+        (worse, true, "x", 2),
+        // Without a candidate for any part it is no member.
+        (alone, true, "y", 1),
+    ] {
+        let due = part.due;
+        group.handle_part(now, &name, part);
+        assert_eq!(group.is_changed(now), changed);
+        group.assign(now);
+        assert_eq!(group.assigned("p"), Some(id(leads)));
+        assert_eq!(group.members().count(), members);
+        // A part is due at that moment, and not a moment later.
+        let found = due.and_then(|due| group.next_due(due));
+        assert_eq!(found.is_some(), due.is_some());
+    }
 }

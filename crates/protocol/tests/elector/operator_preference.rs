@@ -4,6 +4,7 @@ use elector_protocol::StandDown;
 use elector_protocol::elector::{Action, HoldBackCause, Reason, WakeReason};
 
 use crate::fixture::{DAY, ElectionFixture, assert_reason, id};
+use crate::stand_down::explained;
 
 /// `a` leads and is the best.
 fn led() -> ElectionFixture {
@@ -71,6 +72,8 @@ fn a_preference_that_does_not_count_is_ignored() {
     ] {
         fixture.prefer(name, seconds);
         assert_eq!(fixture.action(), action, "{name} {seconds}");
+        let counts = explained(&fixture).ignored.is_empty();
+        assert_eq!(counts, action == Action::Prefer, "{name} {seconds}");
     }
 }
 

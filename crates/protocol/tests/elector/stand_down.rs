@@ -30,8 +30,10 @@ fn skip(fixture: &mut ElectionFixture, seconds: f64) {
 }
 
 /// The explanation of what the objects say alone.
-fn explained(fixture: &ElectionFixture) -> Explanation {
+pub(crate) fn explained(fixture: &ElectionFixture) -> Explanation {
+    let lease = fixture.election.lease().cloned();
     let objects = Objects {
+        lease: lease.map(|lease| (lease, fixture.wall())),
         candidates: fixture.election.candidates().cloned().collect(),
         ..Objects::default()
     };

@@ -54,34 +54,19 @@ async fn before_installation(testbed: &Testbed) -> Result<()> {
     });
     apply(testbed, &account).await?;
     let report = check(testbed, &["--pre"]).await?;
-    for (check, result) in [
-        ("policies", "the server has validating admission policies"),
-        (
-            "availability",
-            "the server has the priority level leader-election",
-        ),
-        (
-            "installer",
-            "you have permission to create what an overlay has",
-        ),
-        (
-            "pods",
-            "a Pod of the priority class system-cluster-critical",
-        ),
-    ] {
-        report.has(["ok", check, result, ""])?;
-    }
+    report.has_all_well(&[
+        "policies: the server has validating admission policies",
+        "availability: the server has the priority level leader-election",
+        "installer: you have permission to create what an overlay has",
+        "pods: a Pod of the priority class system-cluster-critical",
+    ])?;
     apply(testbed, &quota).await?;
     // A controller counts it, of which there is none here.
     let counted = "kubectl patch resourcequota critical -n elector-system --subresource=status --type=merge \
                    -p '{\"status\": {\"hard\": {\"pods\": \"0\"}, \"used\": {\"pods\": \"0\"}}}'";
     testbed.site().shell(counted).await?;
-    let refused = [
-        "error",
-        "pods",
-        "a Pod like the elector's is not admitted in elector-system",
-        "raise the ResourceQuota",
-    ];
+    let why = "a Pod like the elector's is not admitted in elector-system";
+    let refused = ["error", "pods", why, "raise the ResourceQuota"];
     let ask = || async { check(testbed, &["--pre"]).await?.has(refused) };
     eventually(PROMPTLY, ask).await?;
     let delete = "kubectl delete resourcequota critical -n elector-system";
@@ -196,32 +181,16 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
 
     // The report when all is well. The Pod is an object without a kubelet.
     let report = check(testbed, &[]).await?;
-    let elector =
-        "electors have the permissions they need, as system:serviceaccount:elector-system:elector";
-    for (check, result) in [
-        (
-            "api",
-            "LeaseCandidates are of Kubernetes, coordination.k8s.io/",
-        ),
-        (
-            "clocks",
-            "the clocks of this machine and of the server agree",
-        ),
-        ("policies", "all 7 admission policies are in force"),
-        (
-            "rights",
-            "you have permission to read leases and candidates",
-        ),
-        ("rights", elector),
-        (
-            "builtin",
-            "the controller that is built into kube-apiserver does not run",
-        ),
-        ("electors", "elector_elector-0_"),
-        ("leases", "every lease has a leader: 1"),
-    ] {
-        report.has(["ok", check, result, ""])?;
-    }
+    report.has_all_well(&[
+        "api: LeaseCandidates are of Kubernetes, coordination.k8s.io/",
+        "clocks: the clocks of this machine and of the server agree",
+        "policies: all 7 admission policies are in force",
+        "rights: you have permission to read leases and candidates",
+        "rights: electors have the permissions they need, as system:serviceaccount:elector-system:elector",
+        "builtin: the controller that is built into kube-apiserver does not run",
+        "electors: elector_elector-0_",
+        "leases: every lease has a leader: 1",
+    ])?;
     ensure!(report.succeeded, "{report:#?}");
     Ok(())
 }
@@ -244,16 +213,8 @@ async fn missing_rights(testbed: &Testbed) -> Result<()> {
     until(testbed, ["error", "rights", lack, fix]).await?;
     let rights = paths::workspace().join("manifests/base/rbac.yaml");
     testbed.site().apply("-f", &rights).await?;
-    until(
-        testbed,
-        [
-            "ok",
-            "rights",
-            "electors have the permissions they need",
-            "",
-        ],
-    )
-    .await
+    let mended = "electors have the permissions they need";
+    until(testbed, ["ok", "rights", mended, ""]).await
 }
 
 /// A caller who may read nothing reads so in lines, and a warning names each right.
@@ -269,19 +230,11 @@ async fn other_account(testbed: &Testbed) -> Result<()> {
     ];
     let lack = needs.map(|right| format!("{right} in {}", testbed.namespace()));
     let lack = format!("you lack the permission to {}", lack.join(", "));
-    report.has([
-        "warning",
-        "rights",
-        &lack,
-        "the ClusterRole elector-operate",
-    ])?;
+    let fix = "the ClusterRole elector-operate";
+    report.has(["warning", "rights", &lack, fix])?;
     let lack = "failed to list leasecandidates.coordination.k8s.io";
-    report.has([
-        "error",
-        "leases",
-        lack,
-        "use an account with this permission",
-    ])?;
+    let fix = "use an account with this permission";
+    report.has(["error", "leases", lack, fix])?;
     ensure!(!report.succeeded, "{report:#?}");
     Ok(())
 }
@@ -312,6 +265,14 @@ async fn until(testbed: &Testbed, line: ReportLine<'_>) -> Result<()> {
 // === impl CheckReport ===
 
 impl CheckReport {
+    /// Checks that these checks have such results, and no fault.
+    fn has_all_well(&self, lines: &[&str]) -> Result<()> {
+        lines.iter().try_for_each(|line| {
+            let (check, result) = line.split_once(": ").context("no result")?;
+            self.has(["ok", check, result, ""])
+        })
+    }
+
     /// Checks that there is such a line.
     fn has(&self, line: ReportLine<'_>) -> Result<()> {
         let [level, check, result, fix] = line;
