@@ -31,7 +31,7 @@ const EVENED_OUT: Duration = Duration::from_secs(60);
 const PICTURE: &str = "docs/groups.svg";
 
 /// The processes of a group; each new one has a name that was not there before, as a Pod of a Deployment.
-struct Replicas<'t> {
+struct GroupReplicas<'t> {
     testbed: &'t Testbed,
     parts: Vec<String>,
     running: Vec<StartedCandidate>,
@@ -41,7 +41,7 @@ struct Replicas<'t> {
 /// Kills the process with the most parts each minute, and starts another one.
 pub(super) async fn killed(testbed: Arc<Testbed>) -> Result<()> {
     let _elector = testbed.site().start_elector("elector").await?;
-    let mut replicas = Replicas::start(&testbed).await?;
+    let mut replicas = GroupReplicas::start(&testbed).await?;
     let (mut took, mut uneven) = (Vec::new(), Vec::new());
     for _ in 0..KILLS {
         let next = Instant::now() + EVERY;
@@ -73,7 +73,7 @@ pub(super) async fn killed(testbed: Arc<Testbed>) -> Result<()> {
 /// time.
 pub(super) async fn updated(testbed: Arc<Testbed>) -> Result<()> {
     let _elector = testbed.site().start_elector("elector").await?;
-    let mut replicas = Replicas::start(&testbed).await?;
+    let mut replicas = GroupReplicas::start(&testbed).await?;
     replicas.take_busiest().await?.kill()?;
     replicas.add("1.0.0").await?;
     replicas.evens_out().await?;
@@ -116,9 +116,9 @@ pub(super) async fn updated(testbed: Arc<Testbed>) -> Result<()> {
     Ok(())
 }
 
-// === impl Replicas ===
+// === impl GroupReplicas ===
 
-impl<'t> Replicas<'t> {
+impl<'t> GroupReplicas<'t> {
     /// Starts three, and waits until all parts are led.
     async fn start(testbed: &'t Testbed) -> Result<Self> {
         let parts: Vec<String> = (0..16).map(|part| format!("p{part:02}")).collect();
