@@ -72,8 +72,8 @@ pub(crate) struct View {
     elections: HashMap<LeaseKey, Box<LeaseEntry>>,
     candidate_index: CandidateIndex,
     groups: Groups,
-    /// The spec of the newest candidate, which most others share.
-    usual_spec: Option<Arc<Result<CandidateSpec, Rejection>>>,
+    /// The specs of the newest candidates, the newest first, which most others share.
+    recent_specs: VecDeque<Arc<Result<CandidateSpec, Rejection>>>,
     dirty: VecDeque<LeaseKey>,
     changes: VecDeque<LeadershipChange>,
     usage: Usage,
@@ -136,7 +136,7 @@ impl View {
             elections: HashMap::new(),
             candidate_index: CandidateIndex::default(),
             groups: Groups::default(),
-            usual_spec: None,
+            recent_specs: VecDeque::new(),
             dirty: VecDeque::new(),
             changes: VecDeque::new(),
             usage: Usage::default(),
