@@ -298,9 +298,13 @@ impl Rules<'_> {
         Err(BrokenRule::promised(Invariant::S7, message))
     }
 
-    /// When a round of pings begins for the writer: once the record is late, or unheld.
+    /// When a round of pings begins for the writer: once the record is late, or unheld. Where it is not recorded since when the
+    /// record stands, as after one that cannot be read, it may have begun at any time.
     fn late_from(&self, last: &LastRevision<'_>) -> Option<Timestamp> {
-        let (since, writer) = (last.since?, self.writer?);
+        let writer = self.writer?;
+        let Some(since) = last.since else {
+            return Some(Timestamp::MIN);
+        };
         let record = &last.snapshot.record;
         let lasts = duration(record).unwrap_or(self.participants.limits.longest_lease);
         let late = match &record.holder {
