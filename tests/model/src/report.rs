@@ -29,7 +29,7 @@ pub struct SearchReport {
 /// A safe run that meets fewer states proves too little.
 const LEAST: usize = 1_000;
 /// More states than any run may have.
-const LIMIT: usize = 40_000_000;
+const LIMIT: usize = 80_000_000;
 
 // === impl Run ===
 
