@@ -120,6 +120,8 @@ mod tests {
         }
         pace.opened();
         tokio::time::advance(HEALTHY - Duration::from_secs(1)).await;
+        pace.closed();
+        tokio::time::advance(Duration::from_secs(1)).await;
         pace.failed();
         assert!(waited(&pace).await >= Duration::from_millis(2500));
         pace.opened();
