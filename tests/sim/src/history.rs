@@ -174,10 +174,14 @@ impl LeaseHistory {
     ) -> Option<&'static str> {
         let revisions = self.leases.get(lease)?;
         let author = |it: &LeaseRevision| Some(&self.attempts.get(it.attempt?)?.author);
-        // Its own last write: a stranger that goes on writing displaces no further term.
+        // Its holder's last write: a stranger that goes on writing displaces no further term. A stranger may leave the token of
+        // the term that it displaces, and an elector leaves what it finds.
         let own = revisions.iter().rposition(|it| {
-            let token = it.record.as_ref().and_then(|record| record.token);
-            token == Some(first) && author(it).is_some_and(Author::is_ours)
+            let by_holder = |record: &&LeaseRecord| {
+                record.holder.is_some() && author(it).map(|it| &it.identity) == Some(&record.holder)
+            };
+            let record = it.record.as_ref().filter(by_holder);
+            record.and_then(|record| record.token) == Some(first)
         })?;
         let mut changes = revisions.get(own..)?.windows(2);
         let (write, why) = changes.find_map(|pair| {
