@@ -65,13 +65,13 @@ impl MatrixArgs {
     /// The cases that are asked for, in the order of the table.
     pub fn cases(&self) -> Vec<FaultCase> {
         let mut cases = Vec::new();
-        for fault in FAULTS.iter().filter(|fault| !self.slice || fault.in_slice) {
+        for fault in FAULTS.iter().filter(|fault| !self.slice || fault.sliced) {
             for subject in TestSubject::ALL {
                 if !fault.concerns(subject) || (self.slice && !subject.is_ours_to_elect()) {
                     continue;
                 }
-                let phases = if self.slice { 1 } else { fault.runs(subject) };
-                for run in 0..phases * self.repeat {
+                let runs = if self.slice { 1 } else { fault.runs(subject) };
+                for run in 0..runs * self.repeat {
                     let case = FaultCase {
                         fault,
                         subject,

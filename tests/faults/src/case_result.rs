@@ -104,7 +104,7 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<MatrixBed>) -> Result<Cas
     run.save(&operations)?;
     let mut failures = run.broken().await?;
     if judged {
-        failures.extend(failures_of(&case, &analysis));
+        failures.extend(failures_of(&case, &analysis, stall));
         let lease = CandidateTiming::default().lease_duration;
         let late = |last: LastOperation| last.failure(case.fault.stops(), stall, lease);
         failures.extend(last_operation.and_then(late));
@@ -146,7 +146,7 @@ async fn settle(run: &mut CaseRun) -> Result<StruckLeader> {
 }
 
 /// The failures that the operations show.
-fn failures_of(case: &FaultCase, analysis: &Analysis) -> Vec<String> {
+fn failures_of(case: &FaultCase, analysis: &Analysis, stall: f64) -> Vec<String> {
     let mut failures = Vec::new();
     let late = case.fault.lateness(case.subject);
     if analysis.two_believers > late.time.as_secs_f64() {
@@ -166,6 +166,13 @@ fn failures_of(case: &FaultCase, analysis: &Analysis) -> Vec<String> {
     }
     if analysis.stale > late.operations {
         failures.push(format!("{} stale operations", analysis.stale));
+    }
+    let longest = case.fault.longest_gap(case.subject).as_secs_f64() + stall;
+    if analysis.worst_gap > longest {
+        failures.push(format!(
+            "a gap of {:.1} s, and {longest:.1} s are explained",
+            analysis.worst_gap
+        ));
     }
     failures
 }
@@ -191,18 +198,35 @@ mod tests {
             ..Analysis::default()
         };
         assert_eq!(
-            failures_of(&case("stop-20", TestSubject::Ours), &late),
+            failures_of(&case("stop-20", TestSubject::Ours), &late, 0.0),
             [""; 0]
         );
-        let found = failures_of(&case("partition-20", TestSubject::Ours), &late);
+        let found = failures_of(&case("partition-20", TestSubject::Ours), &late, 0.0);
         assert_eq!(found, ["1 stale operations"]);
         let twice = Analysis { stale: 2, ..late };
-        let found = failures_of(&case("stop-20", TestSubject::Ours), &twice);
+        let found = failures_of(&case("stop-20", TestSubject::Ours), &twice, 0.0);
         assert_eq!(found, ["2 stale operations"]);
         assert_eq!(
-            failures_of(&case("stop-20", TestSubject::Command), &twice),
+            failures_of(&case("stop-20", TestSubject::Command), &twice, 0.0),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn a_gap_is_explained_by_the_lease_the_fallback_and_the_fault() {
+        for (fault, subject, longest) in [
+            ("killed", TestSubject::Ours, 17.0),
+            ("killed", TestSubject::AutoAlone, 22.0),
+            ("elector-killed", TestSubject::Ours, 22.0),
+        ] {
+            let gap = |worst_gap| Analysis {
+                worst_gap,
+                ..Analysis::default()
+            };
+            let found = |gap| failures_of(&case(fault, subject), &gap, 0.5);
+            assert_eq!(found(gap(longest + 0.5)), [""; 0]);
+            assert_eq!(found(gap(longest + 0.6)).len(), 1);
+        }
     }
 
     #[test]
@@ -213,7 +237,7 @@ mod tests {
             wrongly_refused: 3,
             ..Analysis::default()
         };
-        let found = failures_of(&case("stop-60", TestSubject::Ours), &overlap);
+        let found = failures_of(&case("stop-60", TestSubject::Ours), &overlap, 0.0);
         assert_eq!(
             found,
             [
@@ -222,9 +246,9 @@ mod tests {
                 "3 operations of the leader refused"
             ]
         );
-        let found = failures_of(&case("stop-60", TestSubject::Command), &overlap);
+        let found = failures_of(&case("stop-60", TestSubject::Command), &overlap, 0.0);
         assert_eq!(found.len(), 2);
-        let found = failures_of(&case("replies-10", TestSubject::Command), &overlap);
+        let found = failures_of(&case("replies-10", TestSubject::Command), &overlap, 0.0);
         assert_eq!(found.len(), 3);
     }
 }

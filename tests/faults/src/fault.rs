@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use elector_protocol::CandidateTiming;
+
 use crate::last_operation::AFTER_WAKING;
 use crate::network::NetworkCondition;
 use crate::subject::TestSubject;
@@ -16,10 +18,12 @@ pub struct FaultScenario {
     pub(crate) script: FaultScript,
     /// For how long it is looked at what becomes of it, from its beginning.
     pub(crate) window: Duration,
-    /// In how many phases of the renewal cycle it strikes, each a run of its own.
-    pub(crate) phases: u32,
+    /// The number of runs; in each it strikes in another phase of the renewal cycle.
+    pub(crate) runs: u32,
+    /// The part of a gap that it explains beyond the lease duration.
+    pub(crate) explains: Duration,
     /// True if it belongs to the slice that `cargo xtask test` runs.
-    pub(crate) in_slice: bool,
+    pub(crate) sliced: bool,
 }
 
 /// The action of a fault.
@@ -85,18 +89,25 @@ pub(crate) enum LeaderCondition {
 /// The time for which a killed process is away, when it is to come back.
 pub(crate) const AWAY: Duration = Duration::from_secs(5);
 
+/// The wait of a candidate in auto mode for an elector (R18).
+const FALLBACK: Duration = Duration::from_secs(5);
+
+/// The start of a process, or a request that is sent again.
+const STARTS: Duration = Duration::from_secs(2);
+
 // === impl FaultScenario ===
 
 impl FaultScenario {
-    pub(crate) const fn phases(mut self, phases: u32) -> Self {
-        self.phases = phases;
-        self
-    }
-
-    pub(crate) const fn sliced(mut self) -> Self {
-        self.in_slice = true;
-        self
-    }
+    /// One run, in which nothing explains more than the lease, and not in the slice.
+    pub(crate) const USUAL: Self = Self {
+        name: "",
+        description: "",
+        script: FaultScript::Nothing,
+        window: Duration::ZERO,
+        runs: 1,
+        explains: Duration::ZERO,
+        sliced: false,
+    };
 
     /// True if there is anything to be seen of the subject.
     pub(crate) fn concerns(&self, subject: TestSubject) -> bool {
@@ -122,7 +133,17 @@ impl FaultScenario {
 
     /// The number of runs that show it in every phase.
     pub(crate) fn runs(&self, subject: TestSubject) -> u32 {
-        if subject.has_lease() { self.phases } else { 1 }
+        if subject.has_lease() { self.runs } else { 1 }
+    }
+
+    /// The longest time without work that a judged subject is allowed: the lease that stands, the wait of a candidate
+    /// without an elector, what the fault explains, and the start of a process.
+    pub(crate) fn longest_gap(&self, subject: TestSubject) -> Duration {
+        let alone = match subject {
+            TestSubject::AutoAlone => FALLBACK,
+            _ => Duration::ZERO,
+        };
+        CandidateTiming::default().lease_duration + alone + self.explains + STARTS
     }
 
     /// The number of electors that it needs.

@@ -1,299 +1,79 @@
-//! The faults of the matrix.
+//! The faults of the matrix, as a table.
 
 use std::time::Duration;
 
-use crate::fault::{AWAY, ElectorStart, FaultScenario, FaultScript, LeaderCondition, LeaseEdit};
-use crate::network::NetworkCondition;
+use crate::fault::ElectorStart::{Along, Before};
+use crate::fault::FaultScript::{
+    AtAllAndKill, AtElector, AtLeader, CutOff, FirstStart, Kill, KillElector, Nothing, Stop,
+    StopHolder, StopInFlight, Stranger,
+};
+use crate::fault::LeaderCondition::{Partitioned, Stopped, Undisturbed};
+use crate::fault::LeaseEdit::{Delete, Empty};
+use crate::fault::{AWAY, FaultScenario};
+use crate::network::NetworkCondition::{
+    BlackHole, BrokenWatches, FrozenWatches, LateReplies, LateRequests, LostReplies, OneWay,
+    Partition, Reject, ServerErrors, TooManyRequests,
+};
 
-const fn seconds(seconds: u64) -> Duration {
+/// Seconds.
+const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-const fn fault(
-    name: &'static str,
-    description: &'static str,
-    script: FaultScript,
-    window: u64,
-) -> FaultScenario {
-    FaultScenario {
-        name,
-        description,
-        script,
-        window: seconds(window),
-        phases: 1,
-        in_slice: false,
-    }
+/// A row: its name, its description, what is done, and for how many seconds the subject is watched from then on, which is
+/// longer than any lease after the end of the fault; then what differs from [`FaultScenario::USUAL`].
+macro_rules! faults {
+    ($($name:literal $description:literal: $script:expr, $window:literal $(, $field:ident = $value:expr)*;)*) => {
+        &[$(FaultScenario {
+            $($field: $value,)*
+            name: $name,
+            description: $description,
+            script: $script,
+            window: s($window),
+            ..FaultScenario::USUAL
+        }),*]
+    };
 }
-
-const fn at_leader(
-    name: &'static str,
-    description: &'static str,
-    network: NetworkCondition,
-    lasts: u64,
-) -> FaultScenario {
-    let script = FaultScript::AtLeader(network, seconds(lasts));
-    fault(name, description, script, lasts + AFTERWARDS)
-}
-
-/// The time for which the subject is watched after a fault is over: longer than any lease.
-const AFTERWARDS: u64 = 40;
 
 /// Every fault, in the order of the table.
-pub const FAULTS: &[FaultScenario] = &[
-    fault("none", "no fault", FaultScript::Nothing, 60),
-    fault(
-        "first-start",
-        "three processes start on an empty cluster, the elector with them",
-        FaultScript::FirstStart(ElectorStart::Along),
-        60,
-    )
-    .sliced(),
-    fault(
-        "first-start-beside-elector",
-        "three processes start on an empty cluster, whose elector has been up for 30 s",
-        FaultScript::FirstStart(ElectorStart::Before),
-        60,
-    ),
-    fault(
-        "killed",
-        "leader killed, for good",
-        FaultScript::Kill { back_after: None },
-        60,
-    )
-    .sliced(),
-    fault(
-        "killed-and-back",
-        "leader killed, started again after 5 s",
-        FaultScript::Kill {
-            back_after: Some(AWAY),
-        },
-        60,
-    ),
-    fault(
-        "stop-5",
-        "leader stopped for 5 s (SIGSTOP)",
-        FaultScript::Stop(seconds(5)),
-        45,
-    )
-    .phases(4),
-    fault(
-        "stop-20",
-        "leader stopped for 20 s",
-        FaultScript::Stop(seconds(20)),
-        60,
-    )
-    .phases(4)
-    .sliced(),
-    fault(
-        "stop-60",
-        "leader stopped for 60 s",
-        FaultScript::Stop(seconds(60)),
-        100,
-    )
-    .phases(4),
-    fault(
-        "stop-5-in-flight",
-        "leader stopped for 5 s, the answer to a renewal on its way",
-        FaultScript::StopInFlight(seconds(5)),
-        45,
-    ),
-    fault(
-        "stop-20-in-flight",
-        "leader stopped for 20 s, the answer to a renewal on its way",
-        FaultScript::StopInFlight(seconds(20)),
-        60,
-    )
-    .sliced(),
-    fault(
-        "stop-60-in-flight",
-        "leader stopped for 60 s, the answer to a renewal on its way",
-        FaultScript::StopInFlight(seconds(60)),
-        100,
-    ),
-    fault(
-        "stop-holder-20",
-        "leader's `elector candidate` alone stopped for 20 s, and not its command",
-        FaultScript::StopHolder(seconds(20)),
-        60,
-    )
-    .phases(4)
-    .sliced(),
-    at_leader(
-        "replies-5",
-        "replies to the leader 5 s late, for 40 s",
-        NetworkCondition::LateReplies(seconds(5)),
-        40,
-    ),
-    at_leader(
-        "replies-10",
-        "replies to the leader 10 s late, for 40 s",
-        NetworkCondition::LateReplies(seconds(10)),
-        40,
-    )
-    .sliced(),
-    at_leader(
-        "replies-20",
-        "replies to the leader 20 s late, for 40 s",
-        NetworkCondition::LateReplies(seconds(20)),
-        40,
-    ),
-    at_leader(
-        "replies-lost",
-        "the leader's requests are served, their replies are lost, for 40 s",
-        NetworkCondition::LostReplies,
-        40,
-    ),
-    at_leader(
-        "one-way",
-        "the leader's requests are served, not a byte comes back, for 40 s",
-        NetworkCondition::OneWay,
-        40,
-    ),
-    at_leader(
-        "requests-5",
-        "requests of the leader 5 s late, for 40 s",
-        NetworkCondition::LateRequests(seconds(5)),
-        40,
-    ),
-    at_leader(
-        "requests-20",
-        "requests of the leader 20 s late, for 40 s",
-        NetworkCondition::LateRequests(seconds(20)),
-        40,
-    )
-    .sliced(),
-    at_leader(
-        "partition-8",
-        "leader cut off from the API server for 8 s, healed",
-        NetworkCondition::Partition,
-        8,
-    ),
-    at_leader(
-        "partition-20",
-        "leader cut off from the API server for 20 s, healed",
-        NetworkCondition::Partition,
-        20,
-    )
-    .sliced(),
-    at_leader(
-        "partition-60",
-        "leader cut off from the API server for 60 s, healed",
-        NetworkCondition::Partition,
-        60,
-    ),
-    fault(
-        "cut-off-20",
-        "leader cut off from everything for 20 s, its work too",
-        FaultScript::CutOff(seconds(20)),
-        60,
-    ),
-    fault(
-        "cut-off-60",
-        "leader cut off from everything for 60 s, its work too",
-        FaultScript::CutOff(seconds(60)),
-        100,
-    ),
-    at_leader(
-        "black-hole",
-        "what the leader sends to the API server vanishes, for 40 s",
-        NetworkCondition::BlackHole,
-        40,
-    ),
-    at_leader(
-        "refused",
-        "the leader's connections are reset, for 40 s",
-        NetworkCondition::Reject,
-        40,
-    ),
-    at_leader(
-        "429",
-        "429 with Retry-After 1 for the leader, for 40 s",
-        NetworkCondition::TooManyRequests(1),
-        40,
-    ),
-    at_leader(
-        "500",
-        "500 for the leader, for 40 s",
-        NetworkCondition::ServerErrors,
-        40,
-    ),
-    fault(
-        "watches-frozen",
-        "watches of all candidates silent for 40 s, leader killed after 2 s",
-        FaultScript::AtAllAndKill(NetworkCondition::FrozenWatches, seconds(40)),
-        80,
-    )
-    .sliced(),
-    fault(
-        "watches-broken",
-        "watches of all candidates broken for 40 s, leader killed after 2 s",
-        FaultScript::AtAllAndKill(NetworkCondition::BrokenWatches, seconds(40)),
-        80,
-    ),
-    fault(
-        "lease-deleted",
-        "Lease deleted by a stranger",
-        FaultScript::Stranger(LeaseEdit::Delete, LeaderCondition::Undisturbed),
-        60,
-    )
-    .sliced(),
-    fault(
-        "lease-deleted-partitioned",
-        "Lease deleted while the leader is cut off from the API server for 20 s",
-        FaultScript::Stranger(LeaseEdit::Delete, LeaderCondition::Partitioned(seconds(20))),
-        60,
-    )
-    .sliced(),
-    fault(
-        "lease-deleted-stopped",
-        "Lease deleted while the leader is stopped for 20 s",
-        FaultScript::Stranger(LeaseEdit::Delete, LeaderCondition::Stopped(seconds(20))),
-        60,
-    ),
-    fault(
-        "lease-emptied",
-        "Lease emptied by a stranger",
-        FaultScript::Stranger(LeaseEdit::Empty, LeaderCondition::Undisturbed),
-        60,
-    )
-    .sliced(),
-    fault(
-        "lease-emptied-partitioned",
-        "Lease emptied while the leader is cut off from the API server for 20 s",
-        FaultScript::Stranger(LeaseEdit::Empty, LeaderCondition::Partitioned(seconds(20))),
-        60,
-    ),
-    fault(
-        "three-electors",
-        "three electors; one and the leader killed",
-        FaultScript::KillElector { electors: 3 },
-        60,
-    )
-    .sliced(),
-    fault(
-        "elector-killed",
-        "the only elector and the leader killed, the elector back after 5 s",
-        FaultScript::KillElector { electors: 1 },
-        60,
-    ),
-    fault(
-        "elector-late",
-        "requests of the elector 10 s late for 40 s, leader killed after 2 s",
-        FaultScript::AtElector {
-            network: NetworkCondition::LateRequests(seconds(10)),
-            lasts: seconds(40),
-            kill: true,
-        },
-        80,
-    ),
-    fault(
-        "elector-blind",
-        "watches of the elector silent for 40 s, the leader lives",
-        FaultScript::AtElector {
-            network: NetworkCondition::FrozenWatches,
-            lasts: seconds(40),
-            kill: false,
-        },
-        80,
-    ),
-];
+pub const FAULTS: &[FaultScenario] = faults! {
+    "none" "no fault": Nothing, 60;
+    "first-start" "three processes start on an empty cluster, the elector with them": FirstStart(Along), 60, sliced = true;
+    "first-start-beside-elector" "three processes start on an empty cluster, whose elector has been up for 30 s": FirstStart(Before), 60;
+    "killed" "leader killed, for good": Kill { back_after: None }, 60, runs = 3, sliced = true;
+    "killed-and-back" "leader killed, started again after 5 s": Kill { back_after: Some(AWAY) }, 60, runs = 3;
+    "stop-5" "leader stopped for 5 s (SIGSTOP)": Stop(s(5)), 45, runs = 4;
+    "stop-20" "leader stopped for 20 s": Stop(s(20)), 60, runs = 4, sliced = true;
+    "stop-60" "leader stopped for 60 s": Stop(s(60)), 100, runs = 4;
+    "stop-5-in-flight" "leader stopped for 5 s, the answer to a renewal on its way": StopInFlight(s(5)), 45;
+    "stop-20-in-flight" "leader stopped for 20 s, the answer to a renewal on its way": StopInFlight(s(20)), 60, sliced = true;
+    "stop-60-in-flight" "leader stopped for 60 s, the answer to a renewal on its way": StopInFlight(s(60)), 100;
+    "stop-holder-20" "leader's `elector candidate` alone stopped for 20 s, and not its command": StopHolder(s(20)), 60, runs = 4, sliced = true;
+    "replies-5" "replies to the leader 5 s late, for 40 s": AtLeader(LateReplies(s(5)), s(40)), 80, runs = 3;
+    "replies-10" "replies to the leader 10 s late, for 40 s": AtLeader(LateReplies(s(10)), s(40)), 80, sliced = true;
+    "replies-20" "replies to the leader 20 s late, for 40 s": AtLeader(LateReplies(s(20)), s(40)), 80;
+    "replies-lost" "the leader's requests are served, their replies are lost, for 40 s": AtLeader(LostReplies, s(40)), 80;
+    "one-way" "the leader's requests are served, not a byte comes back, for 40 s": AtLeader(OneWay, s(40)), 80;
+    "requests-5" "requests of the leader 5 s late, for 40 s": AtLeader(LateRequests(s(5)), s(40)), 80, runs = 3;
+    "requests-20" "requests of the leader 20 s late, for 40 s": AtLeader(LateRequests(s(20)), s(40)), 80, sliced = true;
+    "partition-8" "leader cut off from the API server for 8 s, healed": AtLeader(Partition, s(8)), 48, runs = 4;
+    "partition-20" "leader cut off from the API server for 20 s, healed": AtLeader(Partition, s(20)), 60, sliced = true;
+    "partition-60" "leader cut off from the API server for 60 s, healed": AtLeader(Partition, s(60)), 100;
+    "cut-off-20" "leader cut off from everything for 20 s, its work too": CutOff(s(20)), 60;
+    "cut-off-60" "leader cut off from everything for 60 s, its work too": CutOff(s(60)), 100;
+    "black-hole" "what the leader sends to the API server vanishes, for 40 s": AtLeader(BlackHole, s(40)), 80;
+    "refused" "the leader's connections are reset, for 40 s": AtLeader(Reject, s(40)), 80;
+    "429" "429 with Retry-After 1 for the leader, for 40 s": AtLeader(TooManyRequests(1), s(40)), 80;
+    "500" "500 for the leader, for 40 s": AtLeader(ServerErrors, s(40)), 80;
+    "watches-frozen" "watches of all candidates silent for 40 s, leader killed after 2 s": AtAllAndKill(FrozenWatches, s(40)), 80, explains = s(2), sliced = true;
+    "watches-broken" "watches of all candidates broken for 40 s, leader killed after 2 s": AtAllAndKill(BrokenWatches, s(40)), 80, explains = s(2);
+    "lease-deleted" "Lease deleted by a stranger": Stranger(Delete, Undisturbed), 60, runs = 3, sliced = true;
+    "lease-deleted-partitioned" "Lease deleted while the leader is cut off from the API server for 20 s": Stranger(Delete, Partitioned(s(20))), 60, sliced = true;
+    "lease-deleted-stopped" "Lease deleted while the leader is stopped for 20 s": Stranger(Delete, Stopped(s(20))), 60;
+    "lease-emptied" "Lease emptied by a stranger": Stranger(Empty, Undisturbed), 60, runs = 3, sliced = true;
+    "lease-emptied-partitioned" "Lease emptied while the leader is cut off from the API server for 20 s": Stranger(Empty, Partitioned(s(20))), 60;
+    "three-electors" "three electors; one and the leader killed": KillElector { electors: 3 }, 60, sliced = true;
+    "elector-killed" "the only elector and the leader killed, the elector back after 5 s": KillElector { electors: 1 }, 60, explains = s(5);
+    "elector-late" "requests of the elector 10 s late for 40 s, leader killed after 2 s": AtElector { network: LateRequests(s(10)), lasts: s(40), kill: true }, 80, explains = s(10);
+    "elector-blind" "watches of the elector silent for 40 s, the leader lives": AtElector { network: FrozenWatches, lasts: s(40), kill: false }, 80;
+};
