@@ -99,9 +99,13 @@ impl RunStatistics {
             .exempt
             .iter()
             .map(|(why, count)| (why.to_string(), *count));
+        let faults = self
+            .faults
+            .iter()
+            .map(|(kind, count)| (words(kind), *count));
         for (name, counts) in [
             ("two believers, exempt (S1)", &exempt.collect()),
-            ("faults drawn", &self.faults),
+            ("faults drawn", &faults.collect()),
             ("violations", &self.violations),
         ] {
             row(name, &counts.values().sum::<u64>().to_string());
@@ -111,6 +115,23 @@ impl RunStatistics {
         }
         text
     }
+}
+
+/// The name of a kind of faults in words.
+fn words(kind: &str) -> String {
+    let starts = kind
+        .char_indices()
+        .filter(|(_, letter)| letter.is_uppercase());
+    let ends = starts
+        .clone()
+        .skip(1)
+        .map(|(end, _)| end)
+        .chain([kind.len()]);
+    let words: Vec<&str> = starts
+        .zip(ends)
+        .map(|((start, _), end)| &kind[start..end])
+        .collect();
+    words.join(" ").to_lowercase()
 }
 
 /// The number of `times`, and their lengths.
