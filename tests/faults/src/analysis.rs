@@ -16,7 +16,7 @@ pub enum Order {
 }
 
 /// The result of an analysis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Analysis {
     /// For how long two clients were at work, seconds. A client is at work between two operations of a period that
     /// are no more than [`AT_WORK`] apart, so that a single one that comes late is an instant and not a time.
@@ -97,9 +97,16 @@ impl Analysis {
         read
     }
 
-    /// The worse of each, for work the mean, over several runs.
+    /// The violation, if less work was done than this.
+    pub(crate) fn below(&self, floor: f64) -> Option<String> {
+        let work = self.work;
+        (work < floor)
+            .then(|| format!("work was done for {work:.0} % of the time, not for {floor:.0} %"))
+    }
+
+    /// The worse of each, for work the median, over several runs.
     pub fn worst<'t>(all: impl IntoIterator<Item = &'t Self>) -> Self {
-        let (mut worst, mut work, mut count) = (Self::default(), 0.0, 0.0);
+        let (mut worst, mut work) = (Self::default(), Vec::new());
         for one in all {
             worst = Self {
                 two_believers: worst.two_believers.max(one.two_believers),
@@ -110,10 +117,15 @@ impl Analysis {
                 worst_gap: worst.worst_gap.max(one.worst_gap),
                 work: 0.0,
             };
-            work += one.work;
-            count += 1.0;
+            work.push(one.work);
         }
-        worst.work = work / f64::max(count, 1.0);
+        work.sort_by(f64::total_cmp);
+        let middle = work.get(work.len().saturating_sub(1) / 2..=work.len() / 2);
+        if let Some([low] | [low, _]) = middle
+            && let Some(high) = middle.and_then(<[f64]>::last)
+        {
+            worst.work = f64::midpoint(*low, *high);
+        }
         worst
     }
 }

@@ -31,7 +31,8 @@ pub struct MatrixArgs {
     /// The seed of the moments at which faults strike
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Write the tables into docs/proofs/faults.md
+    /// Write each run that passes into docs/proofs at once, but not those that are recorded at this commit, and the tables at
+    /// the end
     #[arg(long)]
     pub record: bool,
 

@@ -5,22 +5,24 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_protocol::CandidateTiming;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::analysis::Analysis;
 use crate::case::FaultCase;
 use crate::case_run::CaseRun;
 use crate::fault::{ElectorStart, FaultScript};
+use crate::fault_catalogue::FAULTS;
 use crate::last_operation::LastOperation;
 use crate::matrix_bed::MatrixBed;
 use crate::register::GuardedOperation;
 use crate::subject::TestSubject;
 
 /// The result of a case.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CaseResult {
     /// The fault's name.
-    pub fault: &'static str,
+    pub fault: String,
     /// The subject.
     pub subject: TestSubject,
     /// The run.
@@ -35,6 +37,7 @@ pub struct CaseResult {
     /// The last operation of the leader that the fault struck.
     pub last_operation: Option<LastOperation>,
     /// The violations. The work of others' candidates is not judged; what an elector of ours does for them is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }
 
@@ -59,6 +62,28 @@ const QUIET: Duration = Duration::from_secs(8);
 
 /// The time after the window for a candidate to work again, if none does.
 const RECOVERS: Duration = Duration::from_secs(60);
+
+/// The stall of the machine, seconds, above which gaps and work say more about it than about the fault.
+pub(crate) const MAX_STALL: f64 = 1.0;
+
+// === impl CaseResult ===
+
+impl CaseResult {
+    /// The name of its case.
+    pub(crate) fn name(&self) -> String {
+        format!("{}::{}::{}", self.fault, self.subject, self.run)
+    }
+
+    pub(crate) fn is_of(&self, fault: &str, subject: TestSubject) -> bool {
+        self.fault == fault && self.subject == subject
+    }
+
+    /// Its place in the tables.
+    pub(crate) fn place(&self) -> (Option<usize>, TestSubject, u32) {
+        let row = FAULTS.iter().position(|fault| fault.name == self.fault);
+        (row, self.subject, self.run)
+    }
+}
 
 /// Runs a case to its end.
 ///
@@ -105,6 +130,8 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<MatrixBed>) -> Result<Cas
     let mut failures = run.broken().await?;
     if judged {
         failures.extend(failures_of(&case, &analysis, stall));
+        let floor = run.floor().filter(|_| stall <= MAX_STALL);
+        failures.extend(floor.and_then(|floor| analysis.below(floor)));
         let lease = CandidateTiming::default().lease_duration;
         let late = |last: LastOperation| last.failure(case.fault.stops(), stall, lease);
         failures.extend(last_operation.and_then(late));
@@ -112,7 +139,7 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<MatrixBed>) -> Result<Cas
         failures.extend(run.unexpected_ends()?);
     }
     Ok(CaseResult {
-        fault: case.fault.name,
+        fault: case.fault.name.to_owned(),
         subject: case.subject,
         run: case.run,
         phase: struck.map_or(0.0, |struck| struck.phase),
@@ -180,7 +207,22 @@ fn failures_of(case: &FaultCase, analysis: &Analysis, stall: f64) -> Vec<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault_catalogue::FAULTS;
+
+    impl CaseResult {
+        /// A run in which nothing happened.
+        pub(crate) fn of(fault: &str, subject: TestSubject) -> Self {
+            Self {
+                fault: fault.to_owned(),
+                subject,
+                run: 0,
+                phase: 0.5,
+                stall: 0.1,
+                analysis: Analysis::default(),
+                last_operation: None,
+                failures: Vec::new(),
+            }
+        }
+    }
 
     fn case(fault: &str, subject: TestSubject) -> FaultCase {
         let fault = FAULTS.iter().find(|one| one.name == fault).unwrap();

@@ -157,6 +157,12 @@ impl CaseRun {
         Analysis::read(&operations, Order::ByFirstOperation, &window).worst_gap
     }
 
+    /// The least work that is to be done.
+    pub(crate) fn floor(&self) -> Option<f64> {
+        let recorded = self.bed.recorded.lock();
+        recorded.floor(self.case.fault.name, self.case.subject)
+    }
+
     /// The index of the candidate that worked last, and its last operation.
     pub(crate) fn leader(&self) -> Result<(usize, GuardedOperation)> {
         let newest = self.log.newest().context("no client has worked")?;

@@ -14,7 +14,7 @@ pub(crate) struct FaultEnd {
 }
 
 /// The last operation of the leader's period, where another client has followed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LastOperation {
     /// The time since the end of the fault, seconds; zero where it came before.
     pub after_fault: f64,

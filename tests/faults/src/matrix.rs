@@ -13,12 +13,14 @@ use elector_cluster::release::Release;
 use elector_tests::rig::Recorder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::case::FaultCase;
 use crate::case_result::{CaseResult, run_case};
 use crate::matrix_bed::MatrixBed;
+use crate::recorded_runs::RecordedRuns;
 use crate::register::Register;
 use crate::subject::Binaries;
 
@@ -31,8 +33,6 @@ pub struct MatrixResults {
     pub not_run: Vec<(String, String)>,
     /// The time that it took in all.
     pub took: Duration,
-    /// The release of Kubernetes.
-    pub kubernetes: String,
 }
 
 /// The group of the process to which nothing is done.
@@ -44,7 +44,8 @@ const STARTS: Duration = Duration::from_secs(60);
 /// The wait of a case after the one before: starting hundreds of processes at once would slow all of them down.
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Starts a cluster, runs the cases, `jobs` at once, and leaves logs, operations and `results.jsonl` in `folder`.
+/// Starts a cluster, runs the cases, `jobs` at once, holds them against those that are recorded, and leaves logs, operations
+/// and `results.jsonl` in `folder`. With `record` each that has passed is recorded at once.
 ///
 /// # Errors
 /// When the cluster does not start.
@@ -54,6 +55,7 @@ pub async fn run_matrix(
     folder: &Path,
     jobs: usize,
     seed: u64,
+    (recorded, record): (&Arc<Mutex<RecordedRuns>>, bool),
 ) -> Result<MatrixResults> {
     let start = Instant::now();
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
@@ -72,7 +74,16 @@ pub async fn run_matrix(
         pulse,
         folder: folder.to_owned(),
         seed,
+        recorded: Arc::clone(recorded),
     });
+    let kubernetes = cluster.release().to_string();
+    let note = |done: (usize, FaultCase, Result<CaseResult>)| {
+        let done = print_progress(done);
+        if let (true, Ok(result)) = (record, &done.2) {
+            recorded.lock().add(&kubernetes, result)?;
+        }
+        anyhow::Ok(done)
+    };
     let mut waiting: Vec<(usize, FaultCase)> = cases.iter().copied().enumerate().collect();
     // The long ones first.
     waiting.sort_by_key(|(index, case)| (std::cmp::Reverse(case.fault.window), *index));
@@ -88,19 +99,18 @@ pub async fn run_matrix(
             (index, case, outcome)
         });
         while let Some(done) = running.try_join_next() {
-            ended.push(print_progress(done?));
+            ended.push(note(done?)?);
         }
         tokio::time::sleep(STAGGER).await;
     }
     while let Some(done) = running.join_next().await {
-        ended.push(print_progress(done?));
+        ended.push(note(done?)?);
     }
     ended.sort_by_key(|(index, _, _)| *index);
     let mut results = MatrixResults {
         outcomes: Vec::new(),
         not_run: Vec::new(),
         took: start.elapsed(),
-        kubernetes: cluster.release().to_string(),
     };
     for (_, case, outcome) in ended {
         match outcome {

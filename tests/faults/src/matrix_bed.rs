@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use elector_tests::rig::Recorder;
 use kube::Client;
+use parking_lot::Mutex;
 
+use crate::recorded_runs::RecordedRuns;
 use crate::register::{OperationLog, Register};
 use crate::subject::Binaries;
 
@@ -23,4 +25,5 @@ pub(crate) struct MatrixBed {
     pub(crate) folder: PathBuf,
     /// Of the phases.
     pub(crate) seed: u64,
+    pub(crate) recorded: Arc<Mutex<RecordedRuns>>,
 }

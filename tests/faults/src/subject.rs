@@ -14,7 +14,9 @@ use crate::analysis::Order;
 use crate::proxy::ProxyPort;
 
 /// The kind of process that does the guarded operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestSubject {
     /// Candidates of Elector, elected by Elector.

@@ -6,38 +6,33 @@ use anyhow::Result;
 use elector_cluster::measured;
 
 use crate::analysis::Analysis;
-use crate::case_result::CaseResult;
+use crate::case_result::{CaseResult, MAX_STALL};
 use crate::fault_catalogue::FAULTS;
-use crate::matrix::MatrixResults;
+use crate::recorded_runs::RecordedRuns;
 use crate::subject::TestSubject;
 
-/// The stall of the machine, seconds, above which gaps and work say more about it than about the fault.
-const MAX_STALL: f64 = 1.0;
-
-/// Writes the tables into the documentation.
+/// Writes the tables of the recorded runs into the documentation.
 ///
 /// # Errors
 /// When the document has no place for them, or cannot be written.
-pub fn record(results: &MatrixResults) -> Result<()> {
-    let (passed, failed) = results.counts();
-    let stalled = results.outcomes.iter().filter(|one| one.stall > MAX_STALL);
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+pub fn record(recorded: &RecordedRuns) -> Result<()> {
+    let results = recorded.results();
+    let stalled = results.iter().filter(|one| one.stall > MAX_STALL);
     let text = format!(
-        "Kubernetes {}, {processors} processors, {} runs in {:.0} s: {passed} passed, {failed} failed.\n\
+        "Runs: {}; with {} processors. All have passed: a run that fails is not recorded.\n\
          In {} of them the machine was too busy to measure work.\n\n\
          ## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
-        results.kubernetes,
-        results.outcomes.len(),
-        results.took.as_secs_f64(),
+        recorded.sources(),
+        std::thread::available_parallelism().map_or(1, usize::from),
         stalled.count(),
-        subject_table(&results.outcomes),
-        summary_table(&results.outcomes),
-        table(&results.outcomes),
+        subject_table(&results),
+        summary_table(&results),
+        table(&results),
     );
     measured::record("docs/proofs/faults.md", "faults", &text)
 }
 
-/// One line for each fault and subject, Markdown: the worst over all runs, and the mean of the work done.
+/// One line for each fault and subject, Markdown: the worst over all runs, and of the work done the median.
 pub fn table(outcomes: &[CaseResult]) -> String {
     let mut text = String::from(
         "| fault | subject | runs | two believers | stale operations | past the fence | wrongly refused | worst gap | \
@@ -121,10 +116,7 @@ fn runs(outcomes: &[CaseResult], wanted: impl Fn(&CaseResult) -> bool) -> Vec<&C
 /// The worst of all runs; gaps and work of those alone in which the machine had time for all processes, or of the one
 /// in which it had the most.
 fn worst(runs: &[&CaseResult]) -> Analysis {
-    let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
-    let limit = least.max(MAX_STALL);
-    let undisturbed = runs.iter().filter(|one| one.stall <= limit);
-    let undisturbed = Analysis::worst(undisturbed.map(|one| &one.analysis));
+    let undisturbed = Analysis::worst(undisturbed(runs));
     Analysis {
         idle: undisturbed.idle,
         worst_gap: undisturbed.worst_gap,
@@ -133,10 +125,24 @@ fn worst(runs: &[&CaseResult]) -> Analysis {
     }
 }
 
+fn undisturbed<'r>(runs: &[&'r CaseResult]) -> impl Iterator<Item = &'r Analysis> {
+    let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
+    let runs = runs.iter().copied();
+    let runs = runs.filter(move |one| one.stall <= least.max(MAX_STALL));
+    runs.map(|one| &one.analysis)
+}
+
+/// What they came to; work with its extremes, where these differ.
 fn line(runs: &[&CaseResult]) -> String {
     let worst = worst(runs);
+    let work = || undisturbed(runs).map(|one| one.work.round());
+    let (least, most) = (work().fold(f64::MAX, f64::min), work().fold(0.0, f64::max));
+    let extremes = match least < most {
+        true => format!(" ({least:.0}–{most:.0})"),
+        false => String::new(),
+    };
     format!(
-        "{:.1} s | {} | {} | {} | {:.1} s | {:.0} %",
+        "{:.1} s | {} | {} | {} | {:.1} s | {:.0} %{extremes}",
         worst.two_believers,
         worst.stale,
         worst.past_the_fence,
@@ -150,25 +156,15 @@ fn line(runs: &[&CaseResult]) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(
-        fault: &'static str,
-        subject: TestSubject,
-        two_believers: f64,
-        work: f64,
-    ) -> CaseResult {
+    fn outcome(fault: &str, subject: TestSubject, two_believers: f64, work: f64) -> CaseResult {
+        let analysis = Analysis {
+            two_believers,
+            work,
+            ..Analysis::default()
+        };
         CaseResult {
-            fault,
-            subject,
-            run: 0,
-            phase: 0.5,
-            stall: 0.1,
-            analysis: Analysis {
-                two_believers,
-                work,
-                ..Analysis::default()
-            },
-            last_operation: None,
-            failures: Vec::new(),
+            analysis,
+            ..CaseResult::of(fault, subject)
         }
     }
 
@@ -190,6 +186,7 @@ mod tests {
             "{glance}"
         );
         let table = table(&outcomes);
+        assert!(table.contains("60 % (50–70) |"), "{table}");
         assert!(table.contains("| plain | 2 | 2.5 s | 0 |"), "{table}");
         assert!(subject_table(&outcomes).contains("| ours | 1 | 0.0 s |"));
     }

@@ -4,15 +4,17 @@
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use elector_cluster::binaries::{self, Toolbox};
 use elector_faults::{
-    Binaries, MatrixArgs, record, run_matrix, subject_table, summary_table, table,
+    Binaries, MatrixArgs, RecordedRuns, record, run_matrix, subject_table, summary_table, table,
 };
 use elector_tests::rig;
+use parking_lot::Mutex;
 
 fn main() -> ExitCode {
     match run() {
@@ -65,6 +67,10 @@ fn run() -> Result<bool> {
         left_out -= cases.len();
         println!("left out: client-go, because ELECTOR_INTEROP is 0");
     }
+    let recorded = Arc::new(Mutex::new(RecordedRuns::open()?));
+    if args.record {
+        cases.retain(|case| !recorded.lock().has(case));
+    }
     println!("\nrunning {} tests", cases.len());
     let folder = elector_cluster::paths::workspace().join("target/faults");
     if folder.exists() {
@@ -74,14 +80,21 @@ fn run() -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let results = runtime.block_on(run_matrix(&cases, programs, &folder, args.jobs, args.seed))?;
+    let results = runtime.block_on(run_matrix(
+        &cases,
+        programs,
+        &folder,
+        args.jobs,
+        args.seed,
+        (&recorded, args.record),
+    ))?;
     println!("\n{}", summary_table(&results.outcomes));
     println!("{}", table(&results.outcomes));
     println!("{}", subject_table(&results.outcomes));
     println!("raw data: {}", folder.join("results.jsonl").display());
     let (passed, failed) = results.counts();
     if args.record {
-        record(&results)?;
+        record(&recorded.lock())?;
     }
     println!("\n{}", summary((passed, failed), left_out, results.took));
     Ok(failed == 0)

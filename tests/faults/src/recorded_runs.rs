@@ -1,0 +1,186 @@
+//! The recorded runs of the matrix, one a line of `docs/proofs/faults.jsonl`: what the tables are made of, and the floor of
+//! work below which no later run may fall.
+//!
+//! A run is written down as soon as it has passed, in the place of those of the same fault and subject at other commits. So
+//! a recording that is broken off goes on where it was, and one of a few rows leaves the others as they are.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use elector_cluster::{commands, paths};
+use serde::{Deserialize, Serialize};
+
+use crate::case::FaultCase;
+use crate::case_result::{CaseResult, MAX_STALL};
+use crate::subject::TestSubject;
+
+/// The recorded runs.
+#[derive(Debug)]
+pub struct RecordedRuns {
+    path: PathBuf,
+    /// The commit of the runs that are added.
+    commit: String,
+    runs: Vec<RecordedRun>,
+}
+
+/// A run that has passed.
+#[derive(Debug, Serialize, Deserialize)]
+struct RecordedRun {
+    commit: String,
+    kubernetes: String,
+    #[serde(flatten)]
+    result: CaseResult,
+}
+
+/// The number of points by which a run may do less work than the least that is recorded.
+const TOLERANCE: f64 = 10.0;
+
+// === impl RecordedRuns ===
+
+impl RecordedRuns {
+    /// Reads those of this repository.
+    ///
+    /// # Errors
+    /// When a line cannot be read, or there is no commit.
+    pub fn open() -> Result<Self> {
+        let mut head = Command::new("git");
+        head.args(["rev-parse", "--short=12", "HEAD"])
+            .current_dir(paths::workspace());
+        let commit = commands::read(&mut head)?.stdout.trim().to_owned();
+        Self::read(paths::workspace().join("docs/proofs/faults.jsonl"), commit)
+    }
+
+    fn read(path: PathBuf, commit: String) -> Result<Self> {
+        let text = if path.exists() {
+            fs::read_to_string(&path)
+                .with_context(|| format!("failed to read {}", path.display()))?
+        } else {
+            String::new()
+        };
+        let lines = text.lines().enumerate().map(|(line, text)| {
+            serde_json::from_str(text).with_context(|| format!("{}:{}", path.display(), line + 1))
+        });
+        let runs = lines.collect::<Result<_>>()?;
+        Ok(Self { path, commit, runs })
+    }
+
+    /// True if this run is recorded at this commit.
+    pub fn has(&self, case: &FaultCase) -> bool {
+        let mut runs = self.runs.iter().filter(|one| one.commit == self.commit);
+        runs.any(|one| one.result.name() == case.name())
+    }
+
+    /// The share of time with work, in percent, below which a run of this fault and subject may not fall; `None` where
+    /// nothing is recorded on a machine that had time.
+    pub(crate) fn floor(&self, fault: &str, subject: TestSubject) -> Option<f64> {
+        let runs = self.runs.iter().map(|one| &one.result);
+        let runs = runs.filter(|one| one.is_of(fault, subject) && one.stall <= MAX_STALL);
+        let least = runs.map(|one| one.analysis.work).reduce(f64::min)?;
+        Some(least - TOLERANCE)
+    }
+
+    /// Records a run, if it has passed.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn add(&mut self, kubernetes: &str, result: &CaseResult) -> Result<()> {
+        if !result.failures.is_empty() {
+            return Ok(());
+        }
+        self.runs.retain(|one| {
+            let same = one.result.is_of(&result.fault, result.subject);
+            !same || (one.commit == self.commit && one.result.run != result.run)
+        });
+        self.runs.push(RecordedRun {
+            commit: self.commit.clone(),
+            kubernetes: kubernetes.to_owned(),
+            result: result.clone(),
+        });
+        self.runs.sort_by_key(|one| one.result.place());
+        let mut text = String::new();
+        for one in &self.runs {
+            text += &serde_json::to_string(one)?;
+            text.push('\n');
+        }
+        fs::write(&self.path, text)
+            .with_context(|| format!("failed to write {}", self.path.display()))
+    }
+
+    /// The results of all, in the order of the tables.
+    pub(crate) fn results(&self) -> Vec<CaseResult> {
+        self.runs.iter().map(|one| one.result.clone()).collect()
+    }
+
+    /// Where they come from: commits and releases, each with its number of runs.
+    pub(crate) fn sources(&self) -> String {
+        let mut sources: Vec<(String, usize)> = Vec::new();
+        for one in &self.runs {
+            let source = format!("Kubernetes {} at {}", one.kubernetes, one.commit);
+            match sources.iter_mut().find(|(known, _)| *known == source) {
+                Some((_, count)) => *count += 1,
+                None => sources.push((source, 1)),
+            }
+        }
+        let sources = sources
+            .iter()
+            .map(|(source, count)| format!("{count} on {source}"));
+        sources.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Analysis;
+
+    fn result(fault: &str, run: u32, work: f64) -> CaseResult {
+        CaseResult {
+            run,
+            analysis: Analysis {
+                work,
+                ..Analysis::default()
+            },
+            ..CaseResult::of(fault, TestSubject::Ours)
+        }
+    }
+
+    #[test]
+    fn runs_take_the_place_of_those_of_other_commits_and_the_least_is_the_floor() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let open = |commit: &str| {
+            RecordedRuns::read(folder.path().join("faults.jsonl"), commit.to_owned())
+        };
+        let mut first = open("first")?;
+        assert_eq!(first.floor("killed", TestSubject::Ours), None);
+        for one in [("none", 0, 100.0), ("killed", 0, 80.0), ("killed", 1, 70.0)] {
+            first.add("1.36", &result(one.0, one.1, one.2))?;
+        }
+        assert_eq!(
+            open("first")?.floor("killed", TestSubject::Ours),
+            Some(60.0)
+        );
+        assert!(result("killed", 2, 59.9).analysis.below(60.0).is_some());
+        assert_eq!(result("killed", 2, 60.0).analysis.below(60.0), None);
+        let mut second = open("second")?;
+        let failed = CaseResult {
+            failures: vec!["two believers".to_owned()],
+            ..result("killed", 0, 5.0)
+        };
+        second.add("1.36", &failed)?;
+        let stalled = CaseResult {
+            stall: MAX_STALL * 2.0,
+            ..result("killed", 1, 5.0)
+        };
+        second.add("1.36", &result("killed", 0, 90.0))?;
+        second.add("1.36", &stalled)?;
+        let again = open("second")?;
+        assert_eq!(again.floor("killed", TestSubject::Ours), Some(80.0));
+        assert_eq!(
+            again.sources(),
+            "1 on Kubernetes 1.36 at first, 2 on Kubernetes 1.36 at second"
+        );
+        Ok(())
+    }
+}
