@@ -21,11 +21,11 @@ pub(crate) fn add(suite: &mut Suite) {
 
 async fn same_rules(testbed: Arc<Testbed>) -> Result<()> {
     let validators = Validators::new(&testbed).await?;
-    for binary in VERSIONS {
-        for emulation in VERSIONS {
+    for binary in VERSIONS.split('|') {
+        for emulation in VERSIONS.split('|') {
             // To the built-in kind an emulation version that is none counts as 0.0.0, so that it blames this binary
             // version as well; refused it is either way.
-            if *binary == "0.0.0-x" && !emulation.starts_with("0.0.0") {
+            if binary == "0.0.0-x" && !emulation.starts_with("0.0.0") {
                 continue;
             }
             for strategy in ["OldestEmulationVersion", "example.com/x"] {

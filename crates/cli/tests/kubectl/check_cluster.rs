@@ -98,25 +98,14 @@ fn a_candidate_whose_account_may_not_renew_is_an_error() {
     });
     let start = "candidates for default/web lack the permission to update leases.coordination.k8s.io default/web, as \
                  system:serviceaccount:default:web";
-    expect(
-        &server,
-        "candidates",
-        "error",
-        start,
-        "bind the Role for candidates",
-    );
+    let remedy = "bind the Role for candidates";
+    expect(&server, "candidates", "error", start, remedy);
     // One that cannot make a missing Lease leads all the same.
     authorize(&server, move |user, right| {
         user == account && right["verb"] == "create" && right["resource"] == "leases"
     });
     let start = "candidates for default/web lack the permission to create leases.coordination.k8s.io in default";
-    expect(
-        &server,
-        "candidates",
-        "warning",
-        start,
-        "bind the Role for candidates",
-    );
+    expect(&server, "candidates", "warning", start, remedy);
     // A candidate that may not even register has no object.
     let asked = [
         "--lease=api",
