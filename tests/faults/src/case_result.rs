@@ -1,21 +1,10 @@
-//! The result of a case: set up, struck by its fault, watched, and compared with what must be.
+//! The result of a case.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result};
-use elector_protocol::CandidateTiming;
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::analysis::Analysis;
-use crate::case::FaultCase;
-use crate::case_run::CaseRun;
-use crate::fault::{ElectorStart, FaultScript};
 use crate::fault_catalogue::FAULTS;
 use crate::last_operation::LastOperation;
-use crate::matrix_bed::MatrixBed;
-use crate::register::GuardedOperation;
 use crate::subject::TestSubject;
 
 /// The result of a case.
@@ -41,28 +30,6 @@ pub struct CaseResult {
     pub failures: Vec<String>,
 }
 
-/// The leader that a fault strikes.
-struct StruckLeader {
-    /// Its index.
-    leader: usize,
-    /// Its phase in a renewal interval, from 0 to 1.
-    phase: f64,
-    /// Its newest operation.
-    operation: GuardedOperation,
-}
-
-/// The longest time until a candidate works: the elector's `W_max`, and the start of many processes at once.
-const STARTS: Duration = Duration::from_secs(120);
-
-/// The time for which an elector is up before candidates start that it is to elect at once: more than its `W_max`.
-const ELECTOR_KNOWS: Duration = Duration::from_secs(30);
-
-/// The time without a fault at first.
-const QUIET: Duration = Duration::from_secs(8);
-
-/// The time after the window for a candidate to work again, if none does.
-const RECOVERS: Duration = Duration::from_secs(60);
-
 /// The stall of the machine, seconds, above which gaps and work say more about it than about the fault.
 pub(crate) const MAX_STALL: f64 = 1.0;
 
@@ -83,214 +50,19 @@ impl CaseResult {
         let row = FAULTS.iter().position(|fault| fault.name == self.fault);
         (row, self.subject, self.run)
     }
-}
 
-/// Runs a case to its end.
-///
-/// # Errors
-/// When it cannot be set up, so that there is no result.
-pub(crate) async fn run_case(case: FaultCase, bed: Arc<MatrixBed>) -> Result<CaseResult> {
-    let mut run = CaseRun::open(case, bed).await?;
-    let struck = match case.fault.script {
-        FaultScript::FirstStart(electors) => {
-            if electors == ElectorStart::Before {
-                sleep(ELECTOR_KNOWS).await;
-            }
-            None
-        }
-        _ => Some(settle(&mut run).await?),
-    };
-    let (start, pulse_from) = (run.log.now(), run.pulse());
-    let end = Instant::now() + case.fault.window;
-    let strike = async {
-        match &struck {
-            Some(struck) => run.strike(struck.leader).await,
-            None => run.start_candidates().await,
-        }
-    };
-    timeout(case.fault.window, strike)
-        .await
-        .context("the fault took longer than its window")??;
-    sleep_until(end).await;
-    let window = start..start + case.fault.window;
-    let stall = run.stall(pulse_from);
-    let judged = case.fault.judges(case.subject);
-    let recovers = if judged {
-        run.log.next(RECOVERS).await.err()
-    } else {
-        None
-    };
-    let operations = run.log.operations();
-    let order = case.subject.order();
-    let analysis = Analysis::read(&operations, order, &window);
-    let last_operation = struck
-        .as_ref()
-        .and_then(|struck| run.last_operation(&operations, &struck.operation));
-    run.save(&operations)?;
-    let mut failures = run.broken().await?;
-    if judged {
-        failures.extend(failures_of(&case, &analysis, stall));
-        let floor = run.floor().filter(|_| stall <= MAX_STALL);
-        failures.extend(floor.and_then(|floor| analysis.below(floor)));
-        let lease = CandidateTiming::default().lease_duration;
-        let late = |last: LastOperation| last.failure(case.fault.stops(), stall, lease);
-        failures.extend(last_operation.and_then(late));
-        failures.extend(recovers.map(|error| format!("it does not recover: {error}")));
-        failures.extend(run.unexpected_ends()?);
-    }
-    Ok(CaseResult {
-        fault: case.fault.name.to_owned(),
-        subject: case.subject,
-        run: case.run,
-        phase: struck.map_or(0.0, |struck| struck.phase),
-        stall,
-        analysis,
-        last_operation,
-        failures,
-    })
-}
-
-/// Has the candidates lead for a while, and waits for the moment at which the fault is to strike.
-async fn settle(run: &mut CaseRun) -> Result<StruckLeader> {
-    run.start_candidates().await?;
-    run.log.next(STARTS).await?;
-    sleep(QUIET).await;
-    let (phase, deadline) = (run.phase(), Instant::now() + STARTS);
-    let leader = loop {
-        let (leader, _) = run.leader()?;
-        match run.wait_for_phase(leader, phase).await {
-            // The machine was so busy that the first leader lost its lease, and another one leads.
-            Err(_) if run.leader()?.0 != leader && Instant::now() < deadline => {}
-            waited => break waited.map(|()| leader)?,
-        }
-    };
-    let (_, operation) = run.leader()?;
-    Ok(StruckLeader {
-        leader,
-        phase,
-        operation,
-    })
-}
-
-/// The failures that the operations show.
-fn failures_of(case: &FaultCase, analysis: &Analysis, stall: f64) -> Vec<String> {
-    let mut failures = Vec::new();
-    let late = case.fault.lateness(case.subject);
-    if analysis.two_believers > late.time.as_secs_f64() {
-        failures.push(format!("two believers for {:.2} s", analysis.two_believers));
-    }
-    if analysis.past_the_fence > 0 {
-        failures.push(format!(
-            "{} stale operations past the fence",
-            analysis.past_the_fence
-        ));
-    }
-    if analysis.wrongly_refused > 0 {
-        failures.push(format!(
-            "{} operations of the leader refused",
-            analysis.wrongly_refused
-        ));
-    }
-    if analysis.stale > late.operations {
-        failures.push(format!("{} stale operations", analysis.stale));
-    }
-    let longest = case.fault.longest_gap(case.subject).as_secs_f64() + stall;
-    if analysis.worst_gap > longest {
-        failures.push(format!(
-            "a gap of {:.1} s, and {longest:.1} s are explained",
-            analysis.worst_gap
-        ));
-    }
-    failures
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl CaseResult {
-        /// A run in which nothing happened.
-        pub(crate) fn of(fault: &str, subject: TestSubject) -> Self {
-            Self {
-                fault: fault.to_owned(),
-                subject,
-                run: 0,
-                phase: 0.5,
-                stall: 0.1,
-                analysis: Analysis::default(),
-                last_operation: None,
-                failures: Vec::new(),
-            }
-        }
-    }
-
-    fn case(fault: &str, subject: TestSubject) -> FaultCase {
-        let fault = FAULTS.iter().find(|one| one.name == fault).unwrap();
-        FaultCase {
-            fault,
+    /// A run in which nothing happened.
+    #[cfg(test)]
+    pub(crate) fn of(fault: &str, subject: TestSubject) -> Self {
+        Self {
+            fault: fault.to_owned(),
             subject,
             run: 0,
+            phase: 0.5,
+            stall: 0.1,
+            analysis: Analysis::default(),
+            last_operation: None,
+            failures: Vec::new(),
         }
-    }
-
-    #[test]
-    fn one_late_operation_is_no_failure_where_a_process_was_stopped() {
-        let late = Analysis {
-            stale: 1,
-            ..Analysis::default()
-        };
-        assert_eq!(
-            failures_of(&case("stop-20", TestSubject::Ours), &late, 0.0),
-            [""; 0]
-        );
-        let found = failures_of(&case("partition-20", TestSubject::Ours), &late, 0.0);
-        assert_eq!(found, ["1 stale operations"]);
-        let twice = Analysis { stale: 2, ..late };
-        let found = failures_of(&case("stop-20", TestSubject::Ours), &twice, 0.0);
-        assert_eq!(found, ["2 stale operations"]);
-        assert_eq!(
-            failures_of(&case("stop-20", TestSubject::Command), &twice, 0.0),
-            [""; 0]
-        );
-    }
-
-    #[test]
-    fn a_gap_is_explained_by_the_lease_the_fallback_and_the_fault() {
-        for (fault, subject, longest) in [
-            ("killed", TestSubject::Ours, 17.0),
-            ("killed", TestSubject::AutoAlone, 22.0),
-            ("elector-killed", TestSubject::Ours, 22.0),
-        ] {
-            let gap = |worst_gap| Analysis {
-                worst_gap,
-                ..Analysis::default()
-            };
-            let found = |gap| failures_of(&case(fault, subject), &gap, 0.5);
-            assert_eq!(found(gap(longest + 0.5)), [""; 0]);
-            assert_eq!(found(gap(longest + 0.6)).len(), 1);
-        }
-    }
-
-    #[test]
-    fn an_overlap_and_a_fence_that_fails_are_always_failures() {
-        let overlap = Analysis {
-            two_believers: 0.05,
-            past_the_fence: 1,
-            wrongly_refused: 3,
-            ..Analysis::default()
-        };
-        let found = failures_of(&case("stop-60", TestSubject::Ours), &overlap, 0.0);
-        assert_eq!(
-            found,
-            [
-                "two believers for 0.05 s",
-                "1 stale operations past the fence",
-                "3 operations of the leader refused"
-            ]
-        );
-        let found = failures_of(&case("stop-60", TestSubject::Command), &overlap, 0.0);
-        assert_eq!(found.len(), 2);
-        let found = failures_of(&case("replies-10", TestSubject::Command), &overlap, 0.0);
-        assert_eq!(found.len(), 3);
     }
 }

@@ -34,6 +34,7 @@ mod network;
 mod proxy;
 mod recorded_runs;
 mod register;
+mod run_case;
 mod subject;
 mod table;
 mod upstream;

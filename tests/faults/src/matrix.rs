@@ -18,10 +18,11 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::case::FaultCase;
-use crate::case_result::{CaseResult, run_case};
+use crate::case_result::CaseResult;
 use crate::matrix_bed::MatrixBed;
 use crate::recorded_runs::RecordedRuns;
 use crate::register::Register;
+use crate::run_case::run_case;
 use crate::subject::Binaries;
 
 /// The results of all cases.

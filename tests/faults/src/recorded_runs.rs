@@ -22,12 +22,12 @@ pub struct RecordedRuns {
     path: PathBuf,
     /// The commit of the runs that are added.
     commit: String,
-    runs: Vec<RecordedRun>,
+    runs: Vec<RecordedCase>,
 }
 
 /// A run that has passed.
 #[derive(Debug, Serialize, Deserialize)]
-struct RecordedRun {
+struct RecordedCase {
     commit: String,
     kubernetes: String,
     #[serde(flatten)]
@@ -93,7 +93,7 @@ impl RecordedRuns {
             let same = one.result.is_of(&result.fault, result.subject);
             !same || (one.commit == self.commit && one.result.run != result.run)
         });
-        self.runs.push(RecordedRun {
+        self.runs.push(RecordedCase {
             commit: self.commit.clone(),
             kubernetes: kubernetes.to_owned(),
             result: result.clone(),

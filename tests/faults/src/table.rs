@@ -132,7 +132,7 @@ fn undisturbed<'r>(runs: &[&'r CaseResult]) -> impl Iterator<Item = &'r Analysis
     runs.map(|one| &one.analysis)
 }
 
-/// What they came to; work with its extremes, where these differ.
+/// The worst of all; work with its extremes, where these differ.
 fn line(runs: &[&CaseResult]) -> String {
     let worst = worst(runs);
     let work = || undisturbed(runs).map(|one| one.work.round());
