@@ -159,8 +159,10 @@ impl CaseRun {
 
     /// The least work that is to be done.
     pub(crate) fn floor(&self) -> Option<f64> {
-        let recorded = self.bed.recorded.lock();
-        recorded.floor(self.case.fault.name, self.case.subject)
+        let FaultCase { fault, subject, .. } = self.case;
+        let recorded = self.bed.recorded.lock().floor(fault.name, subject)?;
+        let explained = fault.least_work(subject).unwrap_or(recorded);
+        Some(recorded.min(explained))
     }
 
     /// The index of the candidate that worked last, and its last operation.

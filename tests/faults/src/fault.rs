@@ -146,6 +146,13 @@ impl FaultScenario {
         CandidateTiming::default().lease_duration + alone + self.explains + STARTS
     }
 
+    /// The share of time with work, in percent, that is left where a run has the longest gap; for rows alone in which chance
+    /// decides whether it does.
+    pub(crate) fn least_work(&self, subject: TestSubject) -> Option<f64> {
+        let gap = self.longest_gap(subject).div_duration_f64(self.window);
+        (!self.explains.is_zero()).then_some(100.0 * (1.0 - gap))
+    }
+
     /// The number of electors that it needs.
     pub(crate) fn electors(&self) -> usize {
         match self.script {
