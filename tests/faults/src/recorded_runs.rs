@@ -4,6 +4,7 @@
 //! A run is written down as soon as it has passed, in the place of those of the same fault and subject at other commits. So
 //! a recording that is broken off goes on where it was, and one of a few rows leaves the others as they are.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::FaultCase;
 use crate::case_result::{CaseResult, MAX_STALL};
+use crate::fault_catalogue::FAULTS;
 use crate::subject::TestSubject;
 
 /// The recorded runs.
@@ -23,6 +25,8 @@ pub struct RecordedRuns {
     /// The commit of the runs that are added.
     commit: String,
     runs: Vec<RecordedCase>,
+    /// The least work of each fault and subject of which all runs were recorded when this was read.
+    least: BTreeMap<(String, TestSubject), f64>,
 }
 
 /// A run that has passed.
@@ -62,8 +66,25 @@ impl RecordedRuns {
         let lines = text.lines().enumerate().map(|(line, text)| {
             serde_json::from_str(text).with_context(|| format!("{}:{}", path.display(), line + 1))
         });
-        let runs = lines.collect::<Result<_>>()?;
-        Ok(Self { path, commit, runs })
+        let runs: Vec<RecordedCase> = lines.collect::<Result<_>>()?;
+        let mut work: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+        for RecordedCase { result, .. } in runs.iter().filter(|one| one.result.stall <= MAX_STALL) {
+            let of = (result.fault.clone(), result.subject);
+            work.entry(of).or_default().push(result.analysis.work);
+        }
+        // Each phase of a fault may cost another share.
+        let complete = |(name, subject): &(String, TestSubject), runs: &[f64]| {
+            let fault = FAULTS.iter().find(|fault| fault.name == name);
+            fault.is_some_and(|fault| runs.len() >= fault.runs(*subject) as usize)
+        };
+        let work = work.into_iter().filter(|(of, runs)| complete(of, runs));
+        let least = work.map(|(of, runs)| (of, runs.into_iter().fold(f64::MAX, f64::min)));
+        Ok(Self {
+            path,
+            commit,
+            least: least.collect(),
+            runs,
+        })
     }
 
     /// True if this run is recorded at this commit.
@@ -72,12 +93,10 @@ impl RecordedRuns {
         runs.any(|one| one.result.name() == case.name())
     }
 
-    /// The share of time with work, in percent, below which a run of this fault and subject may not fall; `None` where
-    /// nothing is recorded on a machine that had time.
+    /// The share of time with work, in percent, below which a run of this fault and subject may not fall; `None` where not
+    /// every run was recorded on a machine that had time.
     pub(crate) fn floor(&self, fault: &str, subject: TestSubject) -> Option<f64> {
-        let runs = self.runs.iter().map(|one| &one.result);
-        let runs = runs.filter(|one| one.is_of(fault, subject) && one.stall <= MAX_STALL);
-        let least = runs.map(|one| one.analysis.work).reduce(f64::min)?;
+        let least = self.least.get(&(fault.to_owned(), subject))?;
         Some(least - TOLERANCE)
     }
 
@@ -152,15 +171,13 @@ mod tests {
         let open = |commit: &str| {
             RecordedRuns::read(folder.path().join("faults.jsonl"), commit.to_owned())
         };
+        let floor = |commit| anyhow::Ok(open(commit)?.floor("killed", TestSubject::Ours));
         let mut first = open("first")?;
-        assert_eq!(first.floor("killed", TestSubject::Ours), None);
-        for one in [("none", 0, 100.0), ("killed", 0, 80.0), ("killed", 1, 70.0)] {
-            first.add("1.36", &result(one.0, one.1, one.2))?;
+        first.add("1.36", &result("none", 0, 100.0))?;
+        for (run, work, expected) in [(0, 80.0, None), (1, 90.0, None), (2, 70.0, Some(60.0))] {
+            first.add("1.36", &result("killed", run, work))?;
+            assert_eq!(floor("first")?, expected);
         }
-        assert_eq!(
-            open("first")?.floor("killed", TestSubject::Ours),
-            Some(60.0)
-        );
         assert!(result("killed", 2, 59.9).analysis.below(60.0).is_some());
         assert_eq!(result("killed", 2, 60.0).analysis.below(60.0), None);
         let mut second = open("second")?;
@@ -173,13 +190,17 @@ mod tests {
             stall: MAX_STALL * 2.0,
             ..result("killed", 1, 5.0)
         };
-        second.add("1.36", &result("killed", 0, 90.0))?;
-        second.add("1.36", &stalled)?;
-        let again = open("second")?;
-        assert_eq!(again.floor("killed", TestSubject::Ours), Some(80.0));
+        for one in [0, 2, 3]
+            .map(|run| result("killed", run, 90.0))
+            .iter()
+            .chain([&stalled])
+        {
+            second.add("1.36", one)?;
+        }
+        assert_eq!(floor("second")?, Some(80.0));
         assert_eq!(
-            again.sources(),
-            "1 on Kubernetes 1.36 at first, 2 on Kubernetes 1.36 at second"
+            open("second")?.sources(),
+            "1 on Kubernetes 1.36 at first, 4 on Kubernetes 1.36 at second"
         );
         Ok(())
     }

@@ -179,23 +179,13 @@ fn what_keeps_electors_there_is_looked_at() {
     );
     let start =
         "the FlowSchema elector is without effect: there is no priority level leader-election";
-    expect(
-        &server,
-        "availability",
-        "warning",
-        start,
-        "kubectl get prioritylevelconfigurations",
-    );
+    let remedy = "kubectl get prioritylevelconfigurations";
+    expect(&server, "availability", "warning", start, remedy);
     let status = json!({"disruptionsAllowed": 0, "expectedPods": 2});
     server.record(BUDGET, json!({"status": status}));
     let start = "the PodDisruptionBudget elector-system/elector lets none of 2 electors be evicted";
-    expect(
-        &server,
-        "availability",
-        "warning",
-        start,
-        "a drain waits for it",
-    );
+    let remedy = "a drain waits for it";
+    expect(&server, "availability", "warning", start, remedy);
 
     electors(
         &server,
@@ -203,24 +193,14 @@ fn what_keeps_electors_there_is_looked_at() {
         "0.0.7",
     );
     let start = "all electors that are ready run on node node-a";
-    expect(
-        &server,
-        "electors",
-        "warning",
-        start,
-        "kubectl -n elector-system delete pod elector-0",
-    );
+    let remedy = "kubectl -n elector-system delete pod elector-0";
+    expect(&server, "electors", "warning", start, remedy);
     let start = format!(
         "this plugin is of version {}, and electors are of 0.0.7",
         env!("CARGO_PKG_VERSION")
     );
-    expect(
-        &server,
-        "electors",
-        "warning",
-        &start,
-        "use the plugin of their version",
-    );
+    let remedy = "use the plugin of their version";
+    expect(&server, "electors", "warning", &start, remedy);
     electors(
         &server,
         &[("elector-0", "node-a")],
