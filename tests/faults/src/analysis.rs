@@ -120,12 +120,9 @@ impl Analysis {
             work.push(one.work);
         }
         work.sort_by(f64::total_cmp);
-        let middle = work.get(work.len().saturating_sub(1) / 2..=work.len() / 2);
-        if let Some([low] | [low, _]) = middle
-            && let Some(high) = middle.and_then(<[f64]>::last)
-        {
-            worst.work = f64::midpoint(*low, *high);
-        }
+        let at = |place: usize| work.get(place).copied().unwrap_or_default();
+        let low = work.len().saturating_sub(1) / 2;
+        worst.work = f64::midpoint(at(low), at(work.len() / 2));
         worst
     }
 }

@@ -44,15 +44,18 @@ const TOLERANCE: f64 = 10.0;
 // === impl RecordedRuns ===
 
 impl RecordedRuns {
-    /// Reads those of this repository.
+    /// Reads those of this repository; with `add`, in order to add runs of its commit.
     ///
     /// # Errors
-    /// When a line cannot be read, or there is no commit.
-    pub fn open() -> Result<Self> {
-        let mut head = Command::new("git");
-        head.args(["rev-parse", "--short=12", "HEAD"])
-            .current_dir(paths::workspace());
-        let commit = commands::read(&mut head)?.stdout.trim().to_owned();
+    /// When a line cannot be read, or there is no commit to add runs of.
+    pub fn open(add: bool) -> Result<Self> {
+        let mut commit = String::new();
+        if add {
+            let mut head = Command::new("git");
+            head.args(["rev-parse", "--short=12", "HEAD"])
+                .current_dir(paths::workspace());
+            commit = commands::read(&mut head)?.stdout.trim().to_owned();
+        }
         Self::read(paths::workspace().join("docs/proofs/faults.jsonl"), commit)
     }
 

@@ -67,7 +67,7 @@ fn run() -> Result<bool> {
         left_out -= cases.len();
         println!("left out: client-go, because ELECTOR_INTEROP is 0");
     }
-    let recorded = Arc::new(Mutex::new(RecordedRuns::open()?));
+    let recorded = Arc::new(Mutex::new(RecordedRuns::open(args.record)?));
     if args.record {
         cases.retain(|case| !recorded.lock().has(case));
     }
