@@ -282,13 +282,18 @@ impl<'a> CandidateSession<'a> {
         self.holder.handle_delay(delay.unwrap_or_default());
     }
 
-    /// While waiting, a Lease that has not changed for two renewals is read: the watch may be dead, or its leader.
+    /// While waiting, a Lease that has not changed for two renewals is read: the watch may be dead, or its leader. While
+    /// reads bring what a watch does not, they come each retry period: a grant stands for less than two renewals.
     fn check_silence(&mut self, now: Instant) -> Option<Instant> {
         if self.term.is_some() || self.finish.is_some() {
             self.holder.expect_silence(now);
             return None;
         }
-        let silence = self.run.config.timing.renew_interval * 2;
+        let timing = &self.run.config.timing;
+        let silence = match self.holder.watch_lags() || self.registration.watch_lags {
+            true => timing.retry_period,
+            false => timing.renew_interval * 2,
+        };
         let (silent, next) = self.holder.check_silence(now, silence);
         if silent {
             // Electors ask for candidates when a leader is gone: their ping must not be missed either.

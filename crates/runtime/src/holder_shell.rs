@@ -15,7 +15,7 @@ use elector_protocol::holder::{
     Wait,
 };
 use elector_protocol::{
-    Instant, LeaseKey, LeaseSnapshot, MOST_WRITES_UNDER_WAY, Moment, Timestamp,
+    Instant, LeaseKey, LeaseSnapshot, MOST_WRITES_UNDER_WAY, Moment, ResourceVersion, Timestamp,
 };
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -51,6 +51,8 @@ pub struct HolderShell {
     reads: bool,
     /// When the Lease last changed, as far as this process knows.
     changed_at: Instant,
+    /// True from when a read brought what the watch had not, until the watch brings anything.
+    watch_lags: bool,
 }
 
 /// A way from a holder to its Lease: what works one way may fail another, so their failures are logged apart.
@@ -89,6 +91,7 @@ impl HolderShell {
             overtaken: FuturesUnordered::new(),
             reads: false,
             changed_at: now,
+            watch_lags: false,
         }
     }
 
@@ -197,6 +200,11 @@ impl HolderShell {
         }
     }
 
+    /// True if reads bring what the watch does not: it may be dead.
+    pub const fn watch_lags(&self) -> bool {
+        self.watch_lags
+    }
+
     /// True if no request is under way whose response counts.
     pub const fn is_idle(&self) -> bool {
         !self.request.is_taken()
@@ -278,7 +286,9 @@ impl HolderShell {
                 if let Ok(Some(lease)) = &response {
                     log.log_fault(now.holder, lease.snapshot().err().as_ref());
                 }
+                let before = self.version();
                 self.machine.handle_read(now, read_lease(&response));
+                self.watch_lags |= self.version() != before;
                 self.keep(now.holder, response.ok().flatten());
             }
             LeaseResponse::Wrote(outcome) => {
@@ -337,6 +347,7 @@ impl HolderShell {
         source: NewsSource,
         log: &mut impl HolderLog,
     ) {
+        self.watch_lags = false;
         log.log_fault(now.holder, lease.snapshot().err().as_ref());
         match lease_snapshot(&lease) {
             Some(snapshot) => {
@@ -353,13 +364,18 @@ impl HolderShell {
     }
 
     fn handle_missing(&mut self, now: Moment, event: LeaseEvent) {
+        self.watch_lags = false;
         self.machine.handle_event(now, event);
         self.keep(now.holder, None);
     }
 
+    fn version(&self) -> Option<ResourceVersion> {
+        self.machine.known().map(|known| known.version)
+    }
+
     /// Keeps the object that belongs to what the machine knows.
     fn keep(&mut self, now: Instant, lease: Option<Lease>) {
-        let known = self.machine.known().map(|known| known.version);
+        let known = self.version();
         let version = |lease: &Lease| lease.snapshot().ok().map(|snapshot| snapshot.version);
         if known.is_none() {
             self.object = None;

@@ -65,8 +65,8 @@ pub const FAULTS: &[FaultScenario] = faults! {
     "refused" "the leader's connections are reset, for 40 s": AtLeader(Reject, s(40)), 80;
     "429" "429 with Retry-After 1 for the leader, for 40 s": AtLeader(TooManyRequests(1), s(40)), 80;
     "500" "500 for the leader, for 40 s": AtLeader(ServerErrors, s(40)), 80;
-    "watches-frozen" "watches of all candidates silent for 40 s, leader killed after 2 s": AtAllAndKill(FrozenWatches, s(40)), 80, explains = s(14), sliced = true;
-    "watches-broken" "watches of all candidates broken for 40 s, leader killed after 2 s": AtAllAndKill(BrokenWatches, s(40)), 80, explains = s(14);
+    "watches-frozen" "watches of all candidates silent for 40 s, leader killed after 2 s": AtAllAndKill(FrozenWatches, s(40)), 80, explains = s(9), sliced = true;
+    "watches-broken" "watches of all candidates broken for 40 s, leader killed after 2 s": AtAllAndKill(BrokenWatches, s(40)), 80, explains = s(9);
     "lease-deleted" "Lease deleted by a stranger": Stranger(Delete, Undisturbed), 60, runs = 3, sliced = true;
     "lease-deleted-partitioned" "Lease deleted while the leader is cut off from the API server for 20 s": Stranger(Delete, Partitioned(s(20))), 60, sliced = true;
     "lease-deleted-stopped" "Lease deleted while the leader is stopped for 20 s": Stranger(Delete, Stopped(s(20))), 60;

@@ -35,6 +35,8 @@ pub(crate) struct RegistrationShell {
     ping: Option<Timestamp>,
     /// True if one was seen that has not been reported to the holder.
     pinged: bool,
+    /// True from when a read brought what the watch had not, until the watch brings anything.
+    pub(crate) watch_lags: bool,
 }
 
 // === impl RegistrationShell ===
@@ -51,6 +53,7 @@ impl RegistrationShell {
             told: false,
             ping: None,
             pinged: false,
+            watch_lags: false,
         }
     }
 
@@ -160,7 +163,9 @@ impl RegistrationShell {
                     Ok(Some(object)) => candidate_snapshot(object).map(Some).ok_or(ReadFailed),
                     Err(_) => Err(ReadFailed),
                 };
+                let before = self.machine.seen();
                 self.machine.handle_read(now, read);
+                self.watch_lags |= self.machine.seen() != before;
                 if let Some(object) = response.ok().flatten() {
                     log_fault(now, &object, failures);
                     self.keep(now, object, config, failures);
@@ -228,6 +233,7 @@ impl RegistrationShell {
         config: &ResolvedConfig,
         failures: &mut SessionFailures,
     ) {
+        self.watch_lags = false;
         log_fault(now, &object, failures);
         let Some(snapshot) = candidate_snapshot(&object) else {
             return;
