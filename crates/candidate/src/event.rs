@@ -83,6 +83,8 @@ pub enum TermOrigin {
         /// The time for which the lease had been free by then, by this process's own stop-watch.
         free: Duration,
     },
+    /// The term before had lapsed, and this process leads on in a new one: nobody had come between.
+    Resumed,
     /// There is no election ([`Mode::Disabled`]).
     Disabled,
 }
@@ -124,6 +126,9 @@ impl Event {
                     } else {
                         tracing::info!(%lease, %term, ?free, "acquired the lease: no elector is active");
                     }
+                }
+                if *by == TermOrigin::Resumed {
+                    tracing::info!(%lease, %term, "resumed the lease: nobody had taken it");
                 }
                 tracing::info!(%lease, %term, %token, "leading");
             }

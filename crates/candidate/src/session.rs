@@ -13,8 +13,6 @@ mod requests;
 pub(crate) mod sources;
 mod term;
 
-use std::time::Duration;
-
 use elector_api::CandidateApi;
 use elector_protocol::holder::{Effect, WaitReason};
 use elector_protocol::{Instant, Moment, Term};
@@ -29,7 +27,7 @@ use self::sources::ApiSource;
 use crate::boxed_work::MakeWork;
 use crate::candidate_context::CandidateContext;
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, TermOrigin};
 use crate::finish::{Finish, RunEnd, ShutdownSignal};
 use crate::outcome::TermEnd;
 use crate::process_health::ProcessHealth;
@@ -55,8 +53,8 @@ pub(crate) struct CandidateSession<'a> {
     announced: Option<WaitReason>,
     /// True if the lease was free when it was looked at last.
     was_free: bool,
-    /// The time for which the lease had been free when this process asked for the term itself.
-    acquired: Option<Duration>,
+    /// The way in which the term begins that this process has asked for.
+    origin: TermOrigin,
     last_end: Option<TermEnd>,
     finish: Option<Finish>,
     /// Until when a shutdown waits for the server.
@@ -92,7 +90,7 @@ impl<'a> CandidateSession<'a> {
             status_changes_at: None,
             announced: None,
             was_free: false,
-            acquired: None,
+            origin: TermOrigin::Granted,
             last_end: None,
             finish: None,
             finish_by: None,

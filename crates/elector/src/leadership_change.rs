@@ -36,6 +36,8 @@ pub enum ChangeCause {
     HandedOver,
     /// Its holder took it itself, without an elector (R18).
     Acquired,
+    /// Its holder began its next term itself, since nobody had come between (R20).
+    Resumed,
     /// Its holder released it.
     Released,
     /// Its holder was removed by a process that speaks no protocol.
@@ -129,9 +131,9 @@ fn reason_of(
         }
         Transition::Deleted => (ChangeCause::Deleted, "the lease was deleted".to_owned()),
         Transition::HandedOver => (ChangeCause::HandedOver, name(previous) + " handed over"),
-        Transition::Acquired if previous == holder => (
-            ChangeCause::Acquired,
-            name(holder) + " started another term",
+        Transition::Resumed => (
+            ChangeCause::Resumed,
+            name(holder) + " leads on in a new term",
         ),
         Transition::Acquired => (ChangeCause::Acquired, name(holder) + " took it"),
         Transition::Granted | Transition::Renewed | Transition::Signalled => {
@@ -183,10 +185,10 @@ mod tests {
             ),
             (Transition::Acquired, "b", Cause::Acquired, "b took it"),
             (
-                Transition::Acquired,
+                Transition::Resumed,
                 "a",
-                Cause::Acquired,
-                "a started another term",
+                Cause::Resumed,
+                "a leads on in a new term",
             ),
             (Transition::Released, "", Cause::Released, "a released it"),
             (

@@ -14,6 +14,8 @@ pub enum Transition {
     HandedOver,
     /// A process began a term by itself ([R18](crate::rules#r18)).
     Acquired,
+    /// The holder began its next term by itself ([R20](crate::rules#r20)).
+    Resumed,
     /// The electee accepted, or the holder renewed ([R8](crate::rules#r8), [R11](crate::rules#r11)).
     Renewed,
     /// Nothing changed but what electors and operators say: strategy, preference, labels.
@@ -55,7 +57,10 @@ impl Transition {
         });
         Some(
             if !after.is_unaccepted_grant() && after.acquire_time.is_some() {
-                Self::Acquired
+                match previous == Some(holder) {
+                    true => Self::Resumed,
+                    false => Self::Acquired,
+                }
             } else if previous.is_some() && preferred && after.is_unaccepted_grant() {
                 Self::HandedOver
             } else {
@@ -147,7 +152,7 @@ mod tests {
                 Some(&granted(&asked, "c")),
                 Some(Transition::Granted),
             ),
-            (Some(&led), Some(&acquired("a")), Some(Transition::Acquired)),
+            (Some(&led), Some(&acquired("a")), Some(Transition::Resumed)),
             (
                 Some(&grant),
                 Some(&renewed(&grant, 6)),

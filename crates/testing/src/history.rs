@@ -39,8 +39,9 @@ fn of_lease(kind: ChangeKind, old: Option<&Value>, new: &Value) -> Option<String
         Transition::Granted | Transition::HandedOver | Transition::Acquired => {
             format!("grant {}", after.holder?)
         }
+        Transition::Resumed => "resume".to_owned(),
         Transition::Signalled => "prefer".to_owned(),
-        Transition::Renewed if before.acquire_time == before.renew_time => "accept".to_owned(),
+        Transition::Renewed if before.is_unaccepted_grant() => "accept".to_owned(),
         Transition::Renewed => "renew".to_owned(),
         Transition::Released | Transition::Removed | Transition::Deleted => "release".to_owned(),
     })

@@ -382,6 +382,7 @@ impl<'r> LeaseChecker<'r> {
                     LeaseChangeKind::Release => RecordedEnd::Released,
                     LeaseChangeKind::GrantExpired
                     | LeaseChangeKind::AcquireExpired
+                    | LeaseChangeKind::Resume
                     | LeaseChangeKind::Displace
                     | LeaseChangeKind::Reserve
                     | LeaseChangeKind::Take => RecordedEnd::Replaced,
@@ -402,6 +403,7 @@ impl<'r> LeaseChecker<'r> {
                 LeaseChangeKind::Create
                 | LeaseChangeKind::AcquireUnheld
                 | LeaseChangeKind::AcquireExpired
+                | LeaseChangeKind::Resume
                 | LeaseChangeKind::Displace
                 | LeaseChangeKind::OfClientGo
                 | LeaseChangeKind::Take => true,

@@ -145,6 +145,8 @@ pub enum LeaseChangeKind {
     AcquireUnheld,
     /// A process began a term on an expired record by itself (R18).
     AcquireExpired,
+    /// A holder whose term had lapsed began its next one on its own unchanged record (R20).
+    Resume,
     /// An elector acquired a lock of electors whose last holder may still count on it, which does no harm (R17).
     Displace,
     /// A placeholder took the place of a holder that cannot be asked to yield.

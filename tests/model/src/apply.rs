@@ -361,6 +361,7 @@ impl SystemState {
                 Occupancy::Released => Witnesses::TAKES_RELEASED,
                 Occupancy::Unproven => Witnesses::TAKES_UNPROVEN,
             },
+            WriteKind::Resume => Witnesses::RESUMES,
             WriteKind::HandOff(_) => Witnesses::HANDS_OVER,
             WriteKind::Renew => Witnesses::UNLABELLED.when(!self.store.labelled),
             WriteKind::Release => Witnesses::empty(),

@@ -30,6 +30,8 @@ pub(super) enum Mutant {
     TakeFromNotified,
     /// Every record that bears one's name is taken for a grant, whatever token it has.
     TrustTheName,
+    /// A record of one's own name and term is taken for one's own record, whoever renewed it.
+    ResumeByTerm,
     /// A holder writes a shorter duration from some moment on, and believes for H as before.
     Shorten,
     /// The same, with a shorter belief from the first such write; but a late reply to an older renewal still counts.

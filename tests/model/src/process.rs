@@ -176,6 +176,9 @@ impl ModelProcess {
                     NewsSource::Watch
                 };
                 let first = lists && self.holder.known().is_none();
+                if run.mutant == Some(Mutant::ResumeByTerm) {
+                    self.variation.mistake(&mut seen, self.holder.known());
+                }
                 let at = run.mutant.map_or(MOMENT, |mutant| {
                     mutant.alter_sight(&mut seen, &mut source, first, store, run)
                 });
@@ -354,10 +357,17 @@ impl ModelProcess {
             match &self.message {
                 _ if self.work != ProcessWork::Idle => {
                     self.settle(run, None);
+                    // Elsewhere a term resumes as soon as it has lapsed, and late only where the write lands late.
+                    if run.slow_stops && self.would_resume() {
+                        break;
+                    }
                     self.end_work(run);
                 }
                 // Its reply may begin a term.
                 Some(LeaseMessage::Landed(Some(WriteKind::Acquire), _)) => break,
+                Some(LeaseMessage::Landed(Some(WriteKind::Resume), _)) if self.would_start() => {
+                    break;
+                }
                 Some(LeaseMessage::Landed(Some(WriteKind::Accept), _))
                     if named || run.acquires() || self.would_start() =>
                 {
@@ -399,6 +409,16 @@ impl ModelProcess {
             (Some(known), Some(LeaseNews::Seen(news))) => news.version <= known.version,
             _ => false,
         }
+    }
+
+    /// True if it would write at once after the end of its work.
+    fn would_resume(&self) -> bool {
+        let mut holder = self.holder.clone();
+        holder.handle_work_stopped(MOMENT);
+        let effects = holder.step(MOMENT, timestamp(FRESH)).effects;
+        effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Write { .. }))
     }
 
     /// True if the reply under way would begin a term.

@@ -6,7 +6,7 @@ use elector_protocol::elector::NewsSource;
 use elector_protocol::holder::{Holder, WriteKind};
 use elector_protocol::{
     Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Moment, Renumber, Renumbering,
-    ResourceVersion, Token,
+    ResourceVersion, Token, Uid,
 };
 
 use super::clocks::TICK_SECONDS;
@@ -20,6 +20,8 @@ use super::store::{LeaseStore, identity};
 pub(super) struct ProcessVariation {
     /// It believes for H from here, whatever else it knows.
     pub(super) counted_from: Option<Instant>,
+    /// The uid of the Lease that it takes for its own, older one.
+    uid: Option<Uid>,
     /// True if its watch has reported a Lease deleted that is there.
     pub(super) hidden: bool,
     /// When it sent a POST that names it.
@@ -99,7 +101,7 @@ impl ProcessVariation {
     pub(super) fn occasion(replied: Option<&WriteKind>, run: &Run) -> Option<Mutant> {
         match replied {
             None => Some(Mutant::AcquireByPost),
-            Some(WriteKind::Acquire) => Some(Mutant::CountFromReply),
+            Some(WriteKind::Acquire | WriteKind::Resume) => Some(Mutant::CountFromReply),
             Some(WriteKind::Accept | WriteKind::Renew) if !run.acquires() => {
                 Some(Mutant::CountFromReply)
             }
@@ -127,8 +129,20 @@ impl ProcessVariation {
         born.acquired(identity(by), run.lease_duration(), token, timestamp(FRESH))
     }
 
+    /// Takes a record of this name and term for the one known.
+    pub(super) fn mistake(&mut self, seen: &mut LeaseSnapshot, known: Option<&LeaseSnapshot>) {
+        let term = |lease: &LeaseSnapshot| (lease.record.holder.clone(), lease.record.term);
+        if let Some(known) = known.filter(|known| term(known) == term(seen)) {
+            self.uid = Some(std::mem::replace(&mut seen.uid, known.uid.clone()));
+            seen.record.renew_time = known.record.renew_time;
+        }
+    }
+
     /// The alteration of a write before it is sent.
     pub(super) fn send(&mut self, kind: &WriteKind, write: &mut LeaseWrite, run: &Run) {
+        if let Some(uid) = self.uid.take() {
+            write.uid = uid;
+        }
         if *kind != WriteKind::Renew {
             return;
         }

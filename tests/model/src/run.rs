@@ -67,6 +67,8 @@ pub struct Run {
     pub(super) grace: Option<Duration>,
     /// True if the first process bears another name in every second life.
     pub(super) renames: bool,
+    /// True if the work of a term that has lapsed may take its time, before the next one begins.
+    pub(super) slow_stops: bool,
     /// True if an elector may ping at any time, whatever becomes of it.
     pub(super) pinged: bool,
     /// True if the electors may write the Lease.

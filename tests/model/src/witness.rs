@@ -3,7 +3,7 @@
 bitflags::bitflags! {
     /// A set of events that were reached, or are to be reached.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) struct Witnesses: u16 {
+    pub(super) struct Witnesses: u32 {
         /// A candidate leads.
         const LEADS = 1;
         /// The lease of a holder that crashed while it led is granted to another.
@@ -37,6 +37,8 @@ bitflags::bitflags! {
         const UNLABELLED = 1 << 14;
         /// Each of two leases of a group is led by a process of its own.
         const SPREAD = 1 << 15;
+        /// A process whose term has lapsed begins its next one on its own record.
+        const RESUMES = 1 << 16;
     }
 }
 

@@ -95,6 +95,7 @@ impl LeaseFigures {
                 let by = match by {
                     TermOrigin::Granted => "granted",
                     TermOrigin::Acquired { .. } => "acquired",
+                    TermOrigin::Resumed => "resumed",
                     TermOrigin::Disabled => "disabled",
                 };
                 self.count(&self.families.terms_begun, &[("by", by)]);

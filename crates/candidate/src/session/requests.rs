@@ -82,6 +82,7 @@ impl LeaseWriteUnderWay {
             Effect::Write { kind, .. } => match kind {
                 WriteKind::Accept => "accept",
                 WriteKind::Acquire => "acquire",
+                WriteKind::Resume => "resume",
                 WriteKind::Renew => "renew",
                 WriteKind::Release => "release",
                 WriteKind::HandOff(_) => "hand_off",

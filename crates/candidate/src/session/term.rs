@@ -29,12 +29,16 @@ impl CandidateSession<'_> {
         }
     }
 
-    /// Notes whether the term that this request may begin is an acquired one, and what to tell of it then.
+    /// Notes how the term begins that this request may begin.
     pub(super) fn note_way_to_term(&mut self, effect: &Effect) {
         if let Effect::Write { kind, .. } = effect {
-            self.acquired = match kind {
-                WriteKind::Acquire => self.holder.free_for(self.run.clock.moment()),
-                WriteKind::Accept => None,
+            let free = || self.holder.free_for(self.run.clock.moment());
+            self.origin = match kind {
+                WriteKind::Acquire => {
+                    free().map_or(TermOrigin::Granted, |free| TermOrigin::Acquired { free })
+                }
+                WriteKind::Accept => TermOrigin::Granted,
+                WriteKind::Resume => TermOrigin::Resumed,
                 _ => return,
             };
         }
@@ -43,11 +47,7 @@ impl CandidateSession<'_> {
     pub(super) fn start_work(&mut self, term: Term, token: Token, work: &mut MakeWork<'_>) {
         self.term = Some(term);
         self.last_end = None;
-        let by = match self.acquired.take() {
-            Some(free) => TermOrigin::Acquired { free },
-            None => TermOrigin::Granted,
-        };
-        self.work = Some(self.run.start_work(term, token, by, work));
+        self.work = Some(self.run.start_work(term, token, self.origin, work));
     }
 
     /// Says that the work is to stop, which it reads in the status.

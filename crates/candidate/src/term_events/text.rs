@@ -20,6 +20,7 @@ impl TermEventText {
     pub(super) fn of_begin(identity: &Identity, term: i32, token: u64, by: TermOrigin) -> Self {
         let how = match by {
             TermOrigin::Acquired { .. } => "acquired without an elector",
+            TermOrigin::Resumed => "nobody had taken the lease since it lapsed",
             TermOrigin::Granted | TermOrigin::Disabled => "granted by an elector",
         };
         Self {

@@ -12,7 +12,9 @@ use tokio::time::Instant;
 use crate::{V1BETA1, config, elected, leader, obedient, pass, start};
 
 #[tokio::test(start_paused = true)]
-async fn without_a_reply_the_work_is_told_at_the_deadline_and_nothing_is_written_after() {
+async fn without_a_reply_the_work_is_told_at_the_deadline_and_goes_on_in_a_new_term_after_the_outage()
+ {
+    let log = CapturedLog::capture();
     let cluster = OneLease::new(&[V1BETA1]);
     let stopped = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&stopped);
@@ -36,12 +38,21 @@ async fn without_a_reply_the_work_is_told_at_the_deadline_and_nothing_is_written
         (Duration::from_millis(9_950)..=Duration::from_millis(10_010)).contains(&after),
         "{after:?}"
     );
+    pass(30_000).await;
     cluster.heal();
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    assert_eq!(cluster.history(), ["register", "grant me", "accept"]);
-    // The same process leads again when it is granted a new term.
-    cluster.grant("me");
+    let healed = Instant::now();
     running.leads(2).await;
+    // The longest pause, and a request that was still under way (R20).
+    assert!(healed.elapsed() <= seconds(4), "{:?}", healed.elapsed());
+    let told = log.lines("INFO");
+    assert!(
+        told.iter().any(|line| line.contains("resumed the lease")),
+        "{told:?}"
+    );
+    assert_eq!(
+        cluster.history(),
+        ["register", "grant me", "accept", "resume"]
+    );
 }
 
 #[tokio::test(start_paused = true)]

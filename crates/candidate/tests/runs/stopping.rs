@@ -136,10 +136,12 @@ async fn a_loss_in_the_middle_of_a_drain_gives_no_more_time() {
             let holder = cluster.record().holder;
             cluster.heal();
             pass(20_000).await;
-            assert_eq!(cluster.record().holder, holder);
+            // A record that nobody has changed since makes room for the one preferred (R20).
+            let released = grace == 60 && !shuts_down;
+            assert_eq!(cluster.record().holder, holder.filter(|_| !released));
             let writes = cluster.object_requests_since(at);
             let is_write = |request: &SentRequest| request.what == "PUT leases/web";
-            assert!(!writes.iter().any(is_write), "{writes:?}");
+            assert_eq!(writes.iter().any(is_write), released, "{writes:?}");
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct CandidateCommandArgs {
     pub(super) group: GroupArgs,
 
     /// Print one JSON line on standard output for each event: start, leading (with "acquired" where no elector granted
-    /// the term), renewed, stopping, work-stopped, lost; with the holder, and the deadline until which this process leads
+    /// the term, and "resumed" where nobody had taken the lease since the last one lapsed), renewed, stopping, work-stopped, lost; with the holder, and the deadline until which this process leads
     /// unless another renewal succeeds. The command's own output then goes to standard error
     #[arg(long, env = "ELECTOR_EVENTS")]
     pub(super) events: bool,

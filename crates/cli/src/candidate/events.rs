@@ -46,6 +46,8 @@ struct EventOutput<'a> {
     token: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     acquired: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resumed: Option<bool>,
     /// The identity that the Lease names.
     holder: Option<&'a str>,
     /// When this process leads no more, unless another renewal succeeds.
@@ -115,7 +117,7 @@ impl<W: Write> EventLines<W> {
 
     /// The process runs.
     pub(super) fn start(&mut self) {
-        self.print("start", None, false);
+        self.print("start", None, None);
     }
 
     /// Something happened to the candidate.
@@ -129,8 +131,7 @@ impl<W: Write> EventLines<W> {
                 self.term = Some((*term, *token));
                 self.unwell = None;
                 self.stops = false;
-                let acquired = matches!(by, TermOrigin::Acquired { .. });
-                self.print("leading", None, acquired);
+                self.print("leading", None, Some(*by));
             }
             // Between the loss and the end of the work, the work runs without belief: both are reported.
             Event::Stopping {
@@ -139,19 +140,19 @@ impl<W: Write> EventLines<W> {
             } => {
                 (self.lost, self.stops) = (true, true);
                 let why = (loss.to_string(), Some(loss.cause()));
-                self.print("lost", Some(why), false);
+                self.print("lost", Some(why), None);
             }
             Event::Stopping { reason, .. } => {
                 self.stops = true;
-                self.print("stopping", Some((reason.to_string(), None)), false);
+                self.print("stopping", Some((reason.to_string(), None)), None);
             }
-            Event::WorkStopped { .. } => self.print("work-stopped", None, false),
+            Event::WorkStopped { .. } => self.print("work-stopped", None, None),
             Event::Ended { end, .. } => {
                 if !std::mem::take(&mut self.lost) {
                     let unwell = self.unwell.take();
                     let why = unwell.map(|error| format!("unwell: {error}; "));
                     let reason = why.unwrap_or_default() + &end.to_string();
-                    self.print("lost", Some((reason, Some(end.cause()))), false);
+                    self.print("lost", Some((reason, Some(end.cause()))), None);
                 }
                 self.term = None;
             }
@@ -167,7 +168,7 @@ impl<W: Write> EventLines<W> {
         if let (Some(moved), Some(before)) = (moved, before)
             && moved - before > CLOCK_NOISE
         {
-            self.print("renewed", None, false);
+            self.print("renewed", None, None);
         }
     }
 
@@ -183,7 +184,7 @@ impl<W: Write> EventLines<W> {
         &mut self,
         event: &'static str,
         end: Option<(String, Option<&'static str>)>,
-        acquired: bool,
+        by: Option<TermOrigin>,
     ) {
         let deadline = self.deadline_now();
         self.deadline = deadline.map(Timestamp::as_micros);
@@ -199,7 +200,8 @@ impl<W: Write> EventLines<W> {
             lease: self.handle.lease().to_string(),
             term: term.map(|(term, _)| term),
             token: term.map(|(_, token)| token),
-            acquired: acquired.then_some(true),
+            acquired: matches!(by, Some(TermOrigin::Acquired { .. })).then_some(true),
+            resumed: (by == Some(TermOrigin::Resumed)).then_some(true),
             holder: status.holder().map(Identity::as_str),
             deadline: deadline.map(|at| Rfc3339(at).to_string()),
             reason,

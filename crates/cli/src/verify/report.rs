@@ -306,6 +306,7 @@ fn kind(act: LeaseChangeKind) -> &'static str {
         LeaseChangeKind::GrantExpired => "grant-expired",
         LeaseChangeKind::AcquireUnheld => "acquire-unheld",
         LeaseChangeKind::AcquireExpired => "acquire-expired",
+        LeaseChangeKind::Resume => "resume",
         LeaseChangeKind::Displace => "displace",
         LeaseChangeKind::Reserve => "reserve",
         LeaseChangeKind::HandOff => "hand-over",

@@ -91,18 +91,8 @@ fn the_table_says_how_long_is_left() {
         .lines()
         .map(|line| line.split_whitespace().collect())
         .collect();
-    assert_eq!(
-        lines[0],
-        [
-            "LEASE",
-            "WORD",
-            "CANDIDATE",
-            "STATE",
-            "UNTIL",
-            "LEFT",
-            "UNDO"
-        ]
-    );
+    let head = "LEASE WORD CANDIDATE STATE UNTIL LEFT UNDO";
+    assert_eq!(lines[0].join(" "), head);
     let frozen = &lines[2];
     assert_eq!(frozen[..4], ["web", "freeze", "<none>", "counts"]);
     assert!(

@@ -23,8 +23,6 @@ pub(super) struct AcquisitionWatch {
     pinged: Option<Instant>,
     /// When a read, or a race that was lost, last said that the process does not stand still.
     confirmed: Option<Instant>,
-    /// True if an operator wants this process not to lead (R16).
-    stands_down: bool,
     /// The time for which a free lease is left to others, besides what the rules demand.
     delay: Duration,
     /// The holder that the lease was taken from, if that one may have been alive.
@@ -73,7 +71,6 @@ impl AcquisitionWatch {
             lost_race: None,
             pinged: None,
             confirmed: None,
-            stands_down: false,
             delay: Duration::ZERO,
             taken_from: None,
         }
@@ -126,11 +123,6 @@ impl AcquisitionWatch {
         if self.pinged.is_none() && self.free_for(now, config).is_some() {
             self.pinged = Some(now);
         }
-    }
-
-    /// An operator wants this process not to lead, or does so no more.
-    pub(super) const fn note_stand_down(&mut self, stands_down: bool) {
-        self.stands_down = stands_down;
     }
 
     /// The process acquires other leases before this one.
@@ -204,9 +196,6 @@ impl AcquisitionWatch {
     /// Why this process does not acquire the lease yet, and when it will, by the monotonic clock. `None` where nothing is
     /// known of the Lease, or another elector decides it.
     pub(super) fn waiting(&self, config: &HolderConfig) -> Option<(WaitReason, Option<Instant>)> {
-        if self.stands_down {
-            return Some((WaitReason::StandDown, None));
-        }
         let (acquisition, fallback) = self.acquisition(config)?;
         let record = self.watch.lease().map(|lease| &lease.snapshot.record);
         // That of the record which this process creates, where there is none.
@@ -234,13 +223,12 @@ impl AcquisitionWatch {
         (free <= now).then(|| now.since(free))
     }
 
-    /// Its way to acquire the lease, where it may: no operator wants it not to lead, and its own wish belongs to
-    /// no other elector.
+    /// Its way to acquire the lease, where its own wish belongs to no other elector.
     fn acquisition<'a>(&self, config: &'a HolderConfig) -> Option<(&'a Acquisition, Duration)> {
         let (acquisition, fallback) = config.mode.acquisition()?;
         let ours = acquisition.strategy.as_ref().is_none_or(is_ours);
         let waits = fallback.saturating_add(self.delay);
-        (!self.stands_down && ours).then_some((acquisition, waits))
+        ours.then_some((acquisition, waits))
     }
 
     /// From when on the time of an elector counts: the record is free, and a ping restarts that time once.
@@ -321,7 +309,7 @@ impl AcquisitionWatch {
 }
 
 /// True if the electors of these rules decide by it.
-fn is_ours(strategy: &StrategyName) -> bool {
+pub(super) fn is_ours(strategy: &StrategyName) -> bool {
     strategy.strategy().is_some()
 }
 

@@ -54,6 +54,9 @@ pub enum WriteKind {
     Accept,
     /// A process takes a free lease itself: its grant and its accept in one ([R18](crate::rules#r18)).
     Acquire,
+    /// A process whose term has lapsed, and whose work has ended, begins its next term on its own unchanged record
+    /// ([R20](crate::rules#r20)).
+    Resume,
     /// The holder's sign of life ([R11](crate::rules#r11)).
     Renew,
     /// The holder lets go, its work having stopped ([R12](crate::rules#r12)).
@@ -134,11 +137,19 @@ impl Renumber for Effect {
 
 // === impl WriteKind ===
 
+impl WriteKind {
+    /// True if a term begins with it.
+    pub const fn begins_term(&self) -> bool {
+        matches!(self, Self::Accept | Self::Acquire | Self::Resume)
+    }
+}
+
 impl fmt::Display for WriteKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Accept => "accept",
             Self::Acquire => "acquire",
+            Self::Resume => "resume",
             Self::Renew => "renew",
             Self::Release => "release",
             Self::HandOff(_) => "hand-off",

@@ -35,11 +35,15 @@ pub struct Holder {
     pub(super) tracked: TrackedObject,
     /// The newest revision known, `None` where the Lease is missing. While holding it is one of the own term.
     pub(super) known: Option<LeaseSnapshot>,
+    /// True if this process wrote the record that is known, as its exact renewTime says.
+    pub(super) wrote_known: bool,
     pub(super) phase: TermPhase,
     pub(super) in_flight: Option<InFlight>,
     /// Attempts on the known revision whose outcome is unknown. They may have been applied, or be applied yet.
     pub(super) unresolved: Vec<WriteAttempt>,
     pub(super) shutdown: ShutdownStage,
+    /// True if an operator wants this process not to lead (R16).
+    pub(super) stands_down: bool,
     /// The knowledge of the Lease for an acquisition, where this process makes any.
     pub(super) acquisition: Option<AcquisitionWatch>,
 }
@@ -74,10 +78,12 @@ impl Holder {
             config,
             tracked: TrackedObject::unknown(),
             known: None,
+            wrote_known: false,
             phase: TermPhase::Waiting { ended: None },
             in_flight: None,
             unresolved: Vec::new(),
             shutdown: ShutdownStage::No,
+            stands_down: false,
         }
     }
 
@@ -117,7 +123,7 @@ impl Holder {
         self.is_shutting_down()
             && self.phase == TermPhase::Waiting { ended: None }
             && !matches!(self.in_flight, Some(InFlight::Write { .. }))
-            && (self.unresolved.is_empty() || self.tracked.is_settled())
+            && (!self.may_have_begun() || self.tracked.is_settled())
     }
 
     /// News from a watch of the Lease. Revisions older than the newest one known are ignored; where one contradicts
@@ -160,17 +166,15 @@ impl Holder {
     /// A newer ping of the own candidate was seen: an elector acts. A candidate that would acquire a lease which is free
     /// waits for that elector anew, once ([R18](crate::rules#r18)).
     pub fn handle_ping(&mut self, now: Moment) {
-        if let Some(acquisition) = &mut self.acquisition {
+        if let Some(acquisition) = self.acquisition.as_mut().filter(|_| !self.stands_down) {
             acquisition.note_ping(now.monotonic, &self.config);
         }
     }
 
-    /// The own candidate says, or does so no more, that an operator wants this process not to lead: it acquires nothing
-    /// then ([R16](crate::rules#r16), [R18](crate::rules#r18)). It accepts what it is granted, and leads on.
+    /// The own candidate says, or does so no more, that an operator wants this process not to lead: it acquires and resumes
+    /// nothing then ([R16](crate::rules#r16), [R18](crate::rules#r18)). It accepts what it is granted, and leads on.
     pub const fn handle_stand_down(&mut self, stands_down: bool) {
-        if let Some(acquisition) = &mut self.acquisition {
-            acquisition.note_stand_down(stands_down);
-        }
+        self.stands_down = stands_down;
     }
 
     /// The reply to [`super::Effect::Read`]; `Ok(None)` says that there is no such Lease.
@@ -369,6 +373,11 @@ impl Holder {
         self.tracked.want_read();
     }
 
+    /// The knowledge for an acquisition, where this process makes any and no operator wants it not to lead.
+    pub(super) fn acquiring(&self) -> Option<&AcquisitionWatch> {
+        self.acquisition.as_ref().filter(|_| !self.stands_down)
+    }
+
     pub(super) fn is_shutting_down(&self) -> bool {
         self.shutdown != ShutdownStage::No
     }
@@ -377,14 +386,9 @@ impl Holder {
         holding.proven.after(self.config.timing.renew_deadline)
     }
 
-    /// Remembers an attempt whose success would begin or prolong the belief.
+    /// Remembers an attempt whose success would begin or prolong a belief, or show that nobody came between (R20).
     fn keep_open(&mut self, kind: &WriteKind, attempt: WriteAttempt) {
-        let counts = match &self.phase {
-            TermPhase::Waiting { .. } => matches!(kind, WriteKind::Accept | WriteKind::Acquire),
-            TermPhase::Holding(_) => *kind == WriteKind::Renew,
-            TermPhase::Lost { .. } => false,
-        };
-        if counts {
+        if attempt.begins || *kind == WriteKind::Renew {
             self.unresolved.push(attempt);
         }
     }
@@ -392,9 +396,14 @@ impl Holder {
     /// Looks whether an accept of unknown outcome was applied: if so, the lease is to be given back.
     fn resolve_before_shutdown(&mut self) {
         let waiting = matches!(self.phase, TermPhase::Waiting { .. });
-        if self.is_shutting_down() && waiting && !self.unresolved.is_empty() {
+        if self.is_shutting_down() && waiting && self.may_have_begun() {
             self.request_read();
         }
+    }
+
+    /// True if an attempt of unknown outcome would have begun a term.
+    fn may_have_begun(&self) -> bool {
+        self.unresolved.iter().any(|attempt| attempt.begins)
     }
 
     fn fail(&mut self, now: Instant) {

@@ -1,10 +1,10 @@
 //! The meaning of a newer Lease revision: its holder, which write of ours it proves, and whether the term is over.
 
-use super::acquisition::AcquisitionWatch;
-use super::decision::{Ending, Loss, WriteKind};
+use super::acquisition::{AcquisitionWatch, LATE};
+use super::decision::{Ending, Loss};
 use super::machine::Holder;
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
-use crate::lease::{LeaseRecord, LeaseSnapshot};
+use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
 use crate::lease_watch::NewsSource;
 use crate::names::Token;
 use crate::time::{Instant, Moment};
@@ -16,9 +16,14 @@ impl Holder {
     /// cannot revive a term, however late the caller is.
     pub(super) fn end_expired_belief(&mut self, now: Instant) {
         if let TermPhase::Holding(holding) = &self.phase
-            && self.deadline(holding) <= now
+            && let deadline = self.deadline(holding)
+            && deadline <= now
         {
             self.lose(Loss::DeadlinePassed);
+            // It stood still: others may hold the lease, and it writes nothing against its successor.
+            if deadline.after(LATE) < now {
+                self.request_read();
+            }
         }
     }
 
@@ -27,6 +32,7 @@ impl Holder {
         if let Some(acquisition) = &mut self.acquisition {
             acquisition.observe(now.monotonic, &snapshot, source);
         }
+        self.wrote_known = self.shows_own_write(&snapshot);
         match &self.phase {
             TermPhase::Holding(holding) => match self.check_own_term(holding, &snapshot) {
                 Ok(proven) => self.prove(proven),
@@ -54,6 +60,7 @@ impl Holder {
         }
         self.lose(Loss::Deleted);
         self.known = None;
+        self.wrote_known = false;
         self.settle_attempts();
     }
 
@@ -66,6 +73,7 @@ impl Holder {
         self.lose(Loss::StoreRestored);
         self.tracked.newest = Some(snapshot.version);
         self.known = Some(snapshot);
+        self.wrote_known = false;
         self.settle_attempts();
     }
 
@@ -159,26 +167,38 @@ impl Holder {
         (now < self.deadline(&holding)).then_some(holding)
     }
 
-    /// The attempt of ours that a record shows, known by its exact renewTime (R8).
+    /// True if a newer revision shows that nobody but this process has written the record: it is the one known, or a later
+    /// write of its own (R20). Holder and term alone do not say so: a name may be shared, and terms recur after a deletion.
+    fn shows_own_write(&self, snapshot: &LeaseSnapshot) -> bool {
+        let record = &snapshot.record;
+        self.known.as_ref().is_some_and(|known| {
+            let goes_on = self.wrote_known && known.record.same_record(record);
+            known.uid == snapshot.uid
+                && self.is_mine(record)
+                && record.has_token()
+                && record.duration_seconds == Some(wire_seconds(self.config.timing.lease_duration))
+                && (goes_on || self.attempts_of(record).next().is_some())
+        })
+    }
+
+    /// The attempt of ours that a record shows and that counts now. A renewal of a term that has ended begins none.
     fn attempt_of(&self, record: &LeaseRecord) -> Option<&WriteAttempt> {
-        let renew_time = record.renew_time?;
         let waiting = matches!(self.phase, TermPhase::Waiting { .. });
+        self.attempts_of(record)
+            .find(|attempt| attempt.begins == waiting)
+    }
+
+    /// The attempts of ours that a record may show, known by its exact renewTime (R8).
+    fn attempts_of(&self, record: &LeaseRecord) -> impl Iterator<Item = &WriteAttempt> {
         let in_flight = match &self.in_flight {
-            Some(InFlight::Write { kind, attempt }) => {
-                // A renewal of a term that has ended proves nothing any more.
-                let counts = match kind {
-                    WriteKind::Accept | WriteKind::Acquire => waiting,
-                    WriteKind::Renew => !waiting,
-                    WriteKind::Release | WriteKind::HandOff(_) => false,
-                };
-                counts.then_some(attempt)
-            }
+            Some(InFlight::Write { attempt, .. }) => Some(attempt),
             Some(InFlight::Create) | None => None,
         };
+        let renew_time = record.renew_time;
         in_flight
             .into_iter()
             .chain(&self.unresolved)
-            .find(|attempt| attempt.renew_time == renew_time)
+            .filter(move |attempt| Some(attempt.renew_time) == renew_time)
     }
 
     fn is_mine(&self, record: &LeaseRecord) -> bool {
@@ -202,7 +222,6 @@ impl Holder {
         let TermPhase::Holding(holding) = &self.phase else {
             return;
         };
-        self.unresolved.clear();
         self.phase = match (holding.work, ending) {
             (WorkState::Running | WorkState::Draining, Ending::Lost(why)) => TermPhase::Lost {
                 why,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::acquisition::{Acquire, AcquisitionWatch, LATE};
+use super::acquisition::{Acquire, AcquisitionWatch, LATE, is_ours};
 use super::decision::{Decision, Effect, StopReason, WriteKind};
 use super::machine::{Holder, ShutdownStage};
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
@@ -41,23 +41,23 @@ impl Holder {
     /// The time since this process could acquire the lease, by its own stop-watch: `None` where the lease is not
     /// free, or where this process acquires none ([R18](crate::rules#r18)).
     pub fn free_for(&self, now: Moment) -> Option<Duration> {
-        self.acquisition
-            .as_ref()?
-            .free_for(now.monotonic, &self.config)
+        self.acquiring()?.free_for(now.monotonic, &self.config)
     }
 
     /// The wait of this process before it leads. `None` where it leads, has a request due, shuts down, or has heard
     /// nothing of the Lease yet.
     pub fn waiting(&self, now: Moment) -> Option<Wait> {
         let waits = matches!(self.phase, TermPhase::Waiting { .. }) && !self.is_shutting_down();
-        if !waits || self.tracked.newest.is_none() || self.grant().is_some() {
+        let has_write = self.grant().is_some() || self.wanted_after_lapse().is_some();
+        if !waits || self.tracked.newest.is_none() || has_write {
             return None;
         }
-        let acquisition = self
-            .acquisition
-            .as_ref()
-            .and_then(|acquisition| acquisition.waiting(&self.config));
-        let (reason, due) = acquisition.unwrap_or((WaitReason::Elector, None));
+        let (reason, due) = match self.acquiring() {
+            None if self.stands_down => (WaitReason::StandDown, None),
+            acquiring => acquiring
+                .and_then(|acquisition| acquisition.waiting(&self.config))
+                .unwrap_or((WaitReason::Elector, None)),
+        };
         let holder = self.known().and_then(|known| known.record.holder.as_ref());
         let reason = match (reason, holder) {
             (WaitReason::StandDown, _) => WaitReason::StandDown,
@@ -166,11 +166,14 @@ impl Holder {
             TermPhase::Waiting { .. } if self.grant().is_some() => {
                 Some((WantedRequest::Write(WriteKind::Accept), now.holder))
             }
+            TermPhase::Waiting { .. } if self.wanted_after_lapse().is_some() => {
+                let kind = self.wanted_after_lapse()?;
+                Some((WantedRequest::Write(kind), now.holder))
+            }
             TermPhase::Waiting { .. } => {
                 let (wanted, due) =
                     match self
-                        .acquisition
-                        .as_ref()?
+                        .acquiring()?
                         .next(now.monotonic, retries, &self.config)?
                     {
                         Acquire::Create(due) => (WantedRequest::Create, due),
@@ -184,6 +187,18 @@ impl Holder {
                 let (kind, due) = self.wanted_of_term(holding, now)?;
                 Some((WantedRequest::Write(kind), due))
             }
+        }
+    }
+
+    /// The write of a process whose term has lapsed, and whose work has ended, onto the record that it wrote itself. If it
+    /// is applied, nobody came between (R20).
+    fn wanted_after_lapse(&self) -> Option<WriteKind> {
+        let record = &self.known.as_ref().filter(|_| self.wrote_known)?.record;
+        let ours = record.strategy.as_ref().is_none_or(is_ours);
+        match self.successor() {
+            _ if !ours => None,
+            Some(_) => Some(WriteKind::Release),
+            None => (!self.stands_down).then_some(WriteKind::Resume),
         }
     }
 
@@ -231,7 +246,7 @@ impl Holder {
         let at = self.distinct(known, wall);
         let record = match (&kind, &self.phase) {
             (WriteKind::Accept, _) => self.renewed(&known.record, Token(known.version), at),
-            (WriteKind::Acquire, _) => known.record.acquired(
+            (WriteKind::Acquire | WriteKind::Resume, _) => known.record.acquired(
                 self.config.identity.clone(),
                 self.config.timing.lease_duration,
                 Token(known.version),
@@ -251,6 +266,7 @@ impl Holder {
         self.in_flight = Some(InFlight::Write {
             kind: kind.clone(),
             attempt: WriteAttempt {
+                begins: kind.begins_term(),
                 base: known.version,
                 renew_time: at,
                 sent_at: now.holder,

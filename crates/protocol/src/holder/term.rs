@@ -40,6 +40,8 @@ pub(super) enum WorkState {
 /// A write that could prove itself by its renewTime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WriteAttempt {
+    /// True if it would begin a term; if not, it renews one or gives it up.
+    pub(super) begins: bool,
     /// The version that it replaces.
     pub(super) base: ResourceVersion,
     pub(super) renew_time: Timestamp,

@@ -69,16 +69,8 @@ async fn failure(args: &ClientArgs, environment: &Environment) -> String {
 #[test]
 fn flags_have_kubectls_names_and_these_defaults() {
     assert_eq!(parsed(&[]), Ok(ClientArgs::default()));
-    let all = parsed(&[
-        "--kubeconfig=/k",
-        "--context=x",
-        "--cluster=c",
-        "--user=u",
-        "--as=a",
-        "--as-group=g",
-        "--as-group=h",
-        "--request-timeout=7",
-    ]);
+    let flags = "--kubeconfig=/k --context=x --cluster=c --user=u --as=a --as-group=g --as-group=h --request-timeout=7";
+    let all = parsed(&flags.split(' ').collect::<Vec<_>>());
     let expected = ClientArgs {
         kubeconfig: Some("/k".into()),
         context: Some("x".into()),

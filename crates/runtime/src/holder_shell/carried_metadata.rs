@@ -55,11 +55,9 @@ impl CarriedMetadata {
         let is_lacking = match effect {
             Effect::Create(_) => *self.wanted != LeaseMetadata::default(),
             Effect::Write { kind, .. } => match kind {
-                WriteKind::Accept | WriteKind::Acquire | WriteKind::Renew => {
-                    judged.is_some_and(|lease| !self.wanted.is_on(lease))
-                }
                 // The term goes to others.
                 WriteKind::Release | WriteKind::HandOff(_) => false,
+                _ => judged.is_some_and(|lease| !self.wanted.is_on(lease)),
             },
             Effect::Read | Effect::Start { .. } | Effect::Stop(_) | Effect::Ended(_) => false,
         };

@@ -14,7 +14,7 @@ use crate::audit::audit;
 use crate::broken_rule::BrokenRule;
 use crate::participants::{Implementation, LeasePurpose, Participants};
 use crate::placeholder::is_reservation;
-use crate::reading::{duration, has_token, is_born, is_released, is_unaccepted_grant};
+use crate::reading::{duration, has_token, is_born, is_released, is_same, is_unaccepted_grant};
 use crate::recorded_writer::{ElectorSight, RecordedWriter, TermSource, WriterRole};
 use crate::verdict::{Invariant, LeaseChangeKind};
 
@@ -99,6 +99,9 @@ impl Rules<'_> {
             }
             (LeaseChangeKind::AcquireUnheld | LeaseChangeKind::AcquireExpired, Some(holder)) => {
                 signed(last.lease, lease, holder, last.snapshot.version)?;
+                if self.resumes(last, holder) {
+                    return Ok(LeaseChangeKind::Resume);
+                }
                 return self.acquired(kind, last, holder, after, at);
             }
             _ => {}
@@ -191,6 +194,26 @@ impl Rules<'_> {
         before.holder.as_ref() != Some(taker)
             && self.implementation(taker) == Some(Implementation::ClientGo)
             && (self.acks.is_no_candidate(taker) || unserved())
+    }
+
+    /// R20: a term of ours that lapsed may be followed by the next of the same process, on the record that it wrote. Where
+    /// processes share a name, the recorder has to know which of them wrote.
+    fn resumes(&self, last: &LastRevision<'_>, holder: &Identity) -> bool {
+        let before = &last.snapshot.record;
+        let earlier_life =
+            |writer: &RecordedWriter| last.since.is_some_and(|since| since < writer.born);
+        before.holder.as_ref() == Some(holder)
+            && has_token(before)
+            && last
+                .written_over
+                .as_ref()
+                .is_none_or(|own| is_same(own, before))
+            && before
+                .preferred_holder
+                .as_ref()
+                .is_none_or(|it| it == holder)
+            && self.implementation(holder) == Some(Implementation::Elector)
+            && !self.writer.is_some_and(earlier_life)
     }
 
     /// R18: who acquires a lease, and when.

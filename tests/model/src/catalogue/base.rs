@@ -36,6 +36,7 @@ pub(super) const BASE: Run = Run {
     flag: None,
     grace: None,
     renames: false,
+    slow_stops: false,
     pinged: false,
     electors_write: true,
     ranked: true,

@@ -38,7 +38,7 @@ macro_rules! worlds {
 worlds! {
     // The rules as they are, in worlds that differ in what may go wrong.
     "MC-S0" "1 elector, candidates pinged and acking": PINGED
-        { mixes: SOME, full: Grows(ALL, 1) } => Safe(HANDED_OVER);
+        { full: Grows(ALL, 1) } => Safe(HANDED_OVER);
     "MC-S1" "2 electors, whose writes take their time": ORDERLY
         { electors: 2, slow_electors: true, full: Grows(ALL, 1) } => Safe(HANDED_OVER);
     "MC-S2" "2 electors, candidates pinged and acking": PINGED
@@ -257,6 +257,16 @@ worlds! {
     "MC-P2d" "auto: 2 electors": AUTO { electors: 2, full: Only } => SafeAndLive(BESIDE);
     "MC-P2e" "auto: 1 elector that may not write": AUTO
         { pinged: true, electors_write: false, restarts: false, full: Only } => SafeAndLive(TAKEN);
+
+    // Terms that lapsed, and go on in the next one on the holder's own unchanged record (R20).
+    "MC-U1" "a lapsed leader resumes, 1 deletion": ORDERLY
+        { slow_stops: true, interference: DELETED, full: Only } => Safe(HANDED_OVER | Met::RETURNS | Met::RESUMES);
+    "MC-U1b" "plain: a lapsed leader resumes, one name, 1 deletion": PLAIN
+        { slow_stops: true, one_name: true, interference: DELETED } => SafeAndLive(TAKEN | Met::RETURNS | Met::RESUMES);
+    "MC-U1c" "auto: a lapsed leader resumes, late and lost writes": AUTO
+        { slow_stops: true, electors: 0, orphans: 1, lost_replies: true, full: Only } => SafeAndLive(Met::TAKES_EXPIRED | Met::RESUMES);
+    "MC-U2" "plain: resumed by name and term": PLAIN with ResumeByTerm
+        { one_name: true, interference: DELETED } => Unsafe(OneBeliever, "R20");
 
     // Names without a Lease, at first and after a deletion: each process creates the Lease as soon as it knows (R18).
     "MC-P7" "auto: no elector, no lease, 1 deletion": AUTO

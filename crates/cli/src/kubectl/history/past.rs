@@ -55,6 +55,7 @@ const LED: &[&str] = &[
     "NotAccepted",
     "HandedOver",
     "Acquired",
+    "Resumed",
 ];
 const LEADERLESS: &[&str] = &["Released", "Removed", "Deleted"];
 

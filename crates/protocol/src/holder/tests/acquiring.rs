@@ -1,8 +1,6 @@
 //! Scenarios of processes that take a free lease themselves (R18).
 
-use super::super::{
-    Acquisition, Effect, Ending, Holder, HolderMode, Loss, TakeoverPolicy, WriteKind,
-};
+use super::super::{Acquisition, Effect, Ending, Holder, HolderMode, TakeoverPolicy, WriteKind};
 use super::fixture::{
     HolderFixture, Network, WorkEvent, auto, config_of, identity, plain, seconds, wall_at,
 };
@@ -267,20 +265,6 @@ fn a_process_that_holds_nothing_ends_without_waiting_for_what_cannot_begin_a_ter
         fixture.shut_down();
         assert_eq!(fixture.holder.is_finished(), finished, "request {index}");
     }
-}
-
-#[test]
-fn a_lapsed_holder_waits_for_its_own_record_like_for_any_other() {
-    let mut fixture = released(plain());
-    fixture.work_events.clear();
-    fixture.watch();
-    fixture.network = Network::Down;
-    fixture.pass(10.0);
-    fixture.lost(Loss::DeadlinePassed);
-    fixture.work_stops();
-    fixture.network = Network::Up;
-    fixture.sent.clear();
-    fixture.acquires_after(5.0);
 }
 
 #[test]

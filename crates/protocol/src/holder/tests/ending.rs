@@ -23,9 +23,9 @@ fn a_loss_in_the_middle_of_a_drain_is_told_once_and_ends_in_a_loss() {
     assert_eq!(fixture.sent, [], "the lease is not ours to touch");
 }
 
-/// (R9, R12) The deadline ends a drain too, and a stop that comes at the deadline releases nothing.
+/// (R9, R20) The deadline ends a drain too, and a stop that comes at the deadline releases a record that is unchanged.
 #[test]
-fn a_drain_ends_with_the_deadline_and_a_stop_at_it_releases_nothing() {
+fn a_drain_ends_with_the_deadline_and_a_stop_at_it_makes_room() {
     let mut fixture = draining();
     fixture.network = Network::Down;
     fixture.pass(10.0);
@@ -39,7 +39,7 @@ fn a_drain_ends_with_the_deadline_and_a_stop_at_it_releases_nothing() {
     fixture.network = Network::Up;
     fixture.work_stops();
     fixture.ended(Ending::Lost(Loss::DeadlinePassed));
-    assert_eq!(fixture.sent, [WriteKind::Renew]);
+    assert_eq!(fixture.sent, [WriteKind::Renew, WriteKind::Release]);
 }
 
 /// (R12) A term that is taken away while the work runs or drains is lost. When it has stopped, a record ends the term as

@@ -486,14 +486,14 @@ pub(super) fn form(
     };
     form.token = match kind {
         WriteKind::Renew => return form,
-        WriteKind::Accept | WriteKind::Acquire => sent.token,
+        WriteKind::Accept | WriteKind::Acquire | WriteKind::Resume => sent.token,
         WriteKind::Release | WriteKind::HandOff(_) => None,
     };
     form.term = base.term.next();
     form.acquire_time = sent.renew_time;
     form.preferred_holder = None;
     match kind {
-        WriteKind::Acquire => form.holder = Some(me.clone()),
+        WriteKind::Acquire | WriteKind::Resume => form.holder = Some(me.clone()),
         WriteKind::Release => {
             (form.holder, form.duration_seconds, form.term) = (None, Some(1), base.term);
         }

@@ -95,6 +95,8 @@ fn a_hand_off_whose_reply_was_lost_is_recognised() {
 #[test]
 fn a_release_that_never_gets_through_is_given_up_at_the_deadline() {
     let mut fixture = HolderFixture::leading();
+    fixture.shut_down();
+    fixture.holder.handle_withdrawn();
     fixture.network = Network::Down;
     fixture.work_stops();
     fixture.pass(30.0);

@@ -1,6 +1,6 @@
 //! Which writes of its own a process knows by their time and their term, and what they prove (R8, R10).
 
-use super::super::{Effect, Ending, LeaseOutcome, Loss, WriteKind};
+use super::super::{Effect, LeaseOutcome, Loss, WriteKind};
 use super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use crate::lease::LeaseRecord;
 use crate::names::{ResourceVersion, Term, Token};
@@ -173,16 +173,14 @@ fn nothing_revives_a_belief_whose_deadline_has_passed() {
         fixture.network = Network::Up;
         fixture.run();
         fixture.lost(Loss::DeadlinePassed);
-        fixture.work_stops();
-        fixture.ended(Ending::Lost(Loss::DeadlinePassed));
         fixture.pass(60.0);
         assert_eq!(fixture.sent, [WriteKind::Renew]);
     }
 }
 
-/// (R8) An accept that is found when its belief would be over begins nothing, to the very instant.
+/// (R8, R20) An accept that is found when its belief would be over begins nothing, to the very instant, but the next term.
 #[test]
-fn an_accept_that_is_found_too_late_begins_no_term() {
+fn an_accept_that_is_found_too_late_is_resumed() {
     for late in [10.0, 30.0] {
         let mut fixture = HolderFixture::accepting(Network::Silent);
         let outcome = fixture.apply_kept();
@@ -190,8 +188,9 @@ fn an_accept_that_is_found_too_late_begins_no_term() {
         fixture.note_outcome(outcome);
         fixture.network = Network::Up;
         fixture.run();
-        assert!(fixture.work_events.is_empty() && !fixture.believes());
-        assert_eq!(fixture.sent, [WriteKind::Accept], "nothing is renewed");
+        let next = WorkEvent::Start(Term(2), Token(ResourceVersion(13)));
+        assert_eq!(fixture.work_events, [next]);
+        assert_eq!(fixture.sent, [WriteKind::Accept, WriteKind::Resume]);
     }
 }
 

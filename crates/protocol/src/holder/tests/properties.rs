@@ -317,7 +317,7 @@ impl HolderCheck {
         let outcome = self.store.put(&sent.write);
         if let LeaseOutcome::Done(done) = &outcome {
             let term = (done.uid.clone(), done.record.term);
-            let begins = matches!(sent.kind, WriteKind::Accept | WriteKind::Acquire);
+            let begins = sent.kind.begins_term();
             if begins {
                 let token = Token(sent.write.version);
                 let _ = self.accepted.insert(term.clone(), token);
@@ -401,6 +401,13 @@ impl HolderCheck {
         let term = (base.uid.clone(), write.record.term);
         match kind {
             WriteKind::Acquire | WriteKind::HandOff(_) => {}
+            WriteKind::Resume => {
+                prop_assert!(!self.working && !self.closing, "resumed beside work");
+                let record = |done: &LeaseSnapshot| done.record.same_record(&base.record);
+                let own = |sent: &SentWrite| matches!(&sent.outcome, Some(LeaseOutcome::Done(done)) if done.uid == base.uid && record(done));
+                prop_assert!(self.sent.iter().any(own), "a record of others resumed");
+                prop_assert_eq!(write.record.token, Some(Token(base.version)));
+            }
             WriteKind::Accept => {
                 prop_assert!(!matches!(self.mode, HolderMode::Plain(_)), "a plain accept");
                 prop_assert!(!base.record.has_token(), "accept of another life's term");
@@ -414,14 +421,14 @@ impl HolderCheck {
             ),
         }
         match kind {
-            WriteKind::Accept | WriteKind::Acquire | WriteKind::Renew => {
-                let durations = self.durations.entry(term).or_default();
-                let _ = durations.insert(write.record.duration_seconds);
-                prop_assert_eq!(durations.len(), 1, "the duration of a term changed");
-            }
             WriteKind::Release | WriteKind::HandOff(_) => {
                 prop_assert!(!self.working, "{} while the work runs", kind);
                 prop_assert!(!self.holder.believes(self.now), "{} under belief", kind);
+            }
+            _ => {
+                let durations = self.durations.entry(term).or_default();
+                let _ = durations.insert(write.record.duration_seconds);
+                prop_assert_eq!(durations.len(), 1, "the duration of a term changed");
             }
         }
         prop_assert_ne!(write.record.renew_time, base.record.renew_time);

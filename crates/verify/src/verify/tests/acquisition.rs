@@ -112,13 +112,6 @@ fn a_released_record_is_acquired_at_once() {
 }
 
 #[test]
-fn a_process_acquires_its_own_expired_record_anew() {
-    let again = |at| and_then(a_acquires(), [acquired(at, 13, "a", 2, 12)]);
-    assert_eq!(breaches(&again(18.4)), [""; 0]);
-    assert_breach(&again(10.0), "acquired 6.700 s after a renewed");
-}
-
-#[test]
 fn a_lease_that_a_stranger_deleted_or_emptied_is_owed_to_its_holder() {
     let deleted = |at| {
         let last = lease(4.0, 13, &held("a", 1, 15, 0.2, 3.3), Some((10, 1)));

@@ -6,7 +6,7 @@ use elector_api::{annotation, format_prefer};
 use elector_protocol::{Identity, OperatorPreference, ResourceVersion, Timestamp};
 use serde_json::{Value, json};
 
-use super::acquisition::{acquired, followed};
+use super::acquisition::{a_acquires, acquired, followed};
 use super::histories::{a_leads, and_then, held, key, lease, messages, participants, second};
 use crate::{
     CandidateAnswers, ElectorSight, HistoryEntry, LeasePurpose, Participants, RecordedWriter,
@@ -141,6 +141,28 @@ fn an_acquisition_waits_by_the_clock_of_its_writer_and_for_electors_where_there_
     let emptied = json!({"holderIdentity": ""});
     acquired_after(13.0, plain, &emptied, early);
     acquired_after(14.0, plain, &emptied, "");
+}
+
+/// R20, where the recorder knows which life of a name writes. A stranger writes the preference.
+#[test]
+fn a_term_is_resumed_by_the_life_that_wrote_its_record_and_that_nobody_is_preferred_to() {
+    let early = "S3: lease /work @14: acquired";
+    for (born, preferred, expected) in [(3.3, "a", ""), (3.4, "a", early), (0.0, "b", early)] {
+        let mut last = held("a", 1, 15, 0.2, 3.3);
+        last["preferredHolder"] = preferred.into();
+        let signal = lease(4.0, 13, &last, Some((10, 1)));
+        let history = and_then(a_acquires(), [signal, acquired(10.0, 14, "a", 2, 13)]);
+        let mut participants = participants();
+        participants.add_foreign(ResourceVersion(13));
+        let writer = RecordedWriter {
+            role: holder("a", TermSource::Acquired),
+            born: second(born),
+            sent: second(10.0),
+            rate: 1.0,
+        };
+        participants.add_writer(ResourceVersion(14), writer);
+        assert_judged(&history, &participants, expected);
+    }
 }
 
 #[test]

@@ -1,0 +1,94 @@
+//! Scenarios of processes whose term has lapsed, and whose work has ended (R20).
+
+use super::super::{Ending, HolderMode, Loss, WriteKind};
+use super::fixture::{HolderFixture, Network, WorkEvent, auto, plain};
+use crate::names::{ResourceVersion, Term, Token};
+use crate::strategy::name::StrategyName;
+
+/// A process of this mode that led, and could renew no more over this network. Its work still runs.
+fn lapsed(mode: HolderMode, network: Network) -> HolderFixture {
+    let mut fixture = HolderFixture::of(mode);
+    fixture.release();
+    fixture.watch();
+    if !fixture.believes() {
+        fixture.grant("me");
+        fixture.watch();
+    }
+    assert!(fixture.believes());
+    fixture.work_events.clear();
+    fixture.network = network;
+    fixture.pass(11.0);
+    fixture.lost(Loss::DeadlinePassed);
+    fixture.sent.clear();
+    fixture
+}
+
+#[test]
+fn a_lapsed_leader_leads_on_in_a_new_term_where_nobody_came_between() {
+    for mode in [HolderMode::Elected, auto(), plain()] {
+        let mut fixture = lapsed(mode, Network::Down);
+        fixture.network = Network::Up;
+        let token = Token(fixture.store.lease.as_ref().unwrap().version);
+        fixture.pass(2.0);
+        assert_eq!(fixture.sent, [], "the work still runs");
+        fixture.work_stops();
+        assert_eq!(fixture.sent, [WriteKind::Resume]);
+        let ended = WorkEvent::Ended(Ending::Lost(Loss::DeadlinePassed));
+        assert_eq!(
+            fixture.work_events[1..],
+            [ended, WorkEvent::Start(Term(2), token)]
+        );
+        assert_eq!(fixture.record().acquire_time, fixture.record().renew_time);
+        assert!(fixture.believes());
+    }
+}
+
+/// Its own renewal may be what came between, also where it lands late.
+#[test]
+fn a_lapsed_leader_knows_its_late_renewal_as_its_own() {
+    for known in [true, false] {
+        let mut fixture = lapsed(plain(), Network::Delayed);
+        fixture.apply_kept();
+        fixture.network = Network::Up;
+        if known {
+            fixture.watch();
+        }
+        fixture.work_stops();
+        fixture.pass(1.0);
+        assert_eq!(fixture.sent.last(), Some(&WriteKind::Resume));
+        assert!(fixture.believes());
+    }
+}
+
+#[test]
+fn a_record_that_another_may_have_written_is_not_resumed() {
+    let changes: [fn(&mut HolderFixture); 8] = [
+        |fixture| fixture.renew(),
+        |fixture| fixture.grant("other"),
+        |fixture| fixture.edit(|record| record.duration_seconds = Some(30)),
+        |fixture| {
+            fixture.edit(|record| record.strategy = StrategyName::parse("example.com/theirs").ok())
+        },
+        |fixture| {
+            let record = fixture.record().clone();
+            let _ = fixture.store.delete();
+            fixture.store.create(record);
+        },
+        |fixture| fixture.holder.handle_stand_down(true),
+        |fixture| fixture.shut_down(),
+        |fixture| {
+            fixture.store.lease.as_mut().unwrap().version = ResourceVersion(2);
+            fixture.read();
+            fixture.pass(2.0);
+        },
+    ];
+    for (index, change) in changes.into_iter().enumerate() {
+        let mut fixture = lapsed(HolderMode::Elected, Network::Down);
+        fixture.network = Network::Up;
+        change(&mut fixture);
+        fixture.watch();
+        fixture.work_stops();
+        fixture.pass(60.0);
+        assert_eq!(fixture.sent, [], "change {index}");
+    }
+}
