@@ -411,14 +411,14 @@ impl ModelProcess {
         }
     }
 
-    /// True if it would write at once after the end of its work.
+    /// True if it would ask for a term at once after the end of its work.
     fn would_resume(&self) -> bool {
         let mut holder = self.holder.clone();
         holder.handle_work_stopped(MOMENT);
         let effects = holder.step(MOMENT, timestamp(FRESH)).effects;
         effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Write { .. }))
+            .any(|effect| matches!(effect, Effect::Read | Effect::Write { .. }))
     }
 
     /// True if the reply under way would begin a term.

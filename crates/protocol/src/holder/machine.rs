@@ -37,6 +37,8 @@ pub struct Holder {
     pub(super) known: Option<LeaseSnapshot>,
     /// True if this process wrote the record that is known, as its exact renewTime says.
     pub(super) wrote_known: bool,
+    /// True if a read has been answered since the work ended, and since the last attempt to lead on after a lapse (R20).
+    pub(super) answered: bool,
     pub(super) phase: TermPhase,
     pub(super) in_flight: Option<InFlight>,
     /// Attempts on the known revision whose outcome is unknown. They may have been applied, or be applied yet.
@@ -79,6 +81,7 @@ impl Holder {
             tracked: TrackedObject::unknown(),
             known: None,
             wrote_known: false,
+            answered: false,
             phase: TermPhase::Waiting { ended: None },
             in_flight: None,
             unresolved: Vec::new(),
@@ -181,6 +184,7 @@ impl Holder {
     pub fn handle_read(&mut self, now: Moment, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
         self.end_expired_belief(now.holder);
         let newest_there_is = self.tracked.end_read();
+        self.answered = reply.is_ok() && matches!(self.phase, TermPhase::Waiting { .. });
         match reply {
             Ok(Some(snapshot)) if self.tracked.is_news(snapshot.version) => {
                 // The watch has not brought it yet: what came before it is not known.

@@ -1,6 +1,6 @@
 //! The meaning of a newer Lease revision: its holder, which write of ours it proves, and whether the term is over.
 
-use super::acquisition::{AcquisitionWatch, LATE};
+use super::acquisition::AcquisitionWatch;
 use super::decision::{Ending, Loss};
 use super::machine::Holder;
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
@@ -16,14 +16,9 @@ impl Holder {
     /// cannot revive a term, however late the caller is.
     pub(super) fn end_expired_belief(&mut self, now: Instant) {
         if let TermPhase::Holding(holding) = &self.phase
-            && let deadline = self.deadline(holding)
-            && deadline <= now
+            && self.deadline(holding) <= now
         {
             self.lose(Loss::DeadlinePassed);
-            // It stood still: others may hold the lease, and it writes nothing against its successor.
-            if deadline.after(LATE) < now {
-                self.request_read();
-            }
         }
     }
 

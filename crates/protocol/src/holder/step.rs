@@ -168,7 +168,11 @@ impl Holder {
             }
             TermPhase::Waiting { .. } if self.wanted_after_lapse().is_some() => {
                 let kind = self.wanted_after_lapse()?;
-                Some((WantedRequest::Write(kind), now.holder))
+                let wanted = match self.answered {
+                    true => WantedRequest::Write(kind),
+                    false => WantedRequest::Read,
+                };
+                Some((wanted, now.holder))
             }
             TermPhase::Waiting { .. } => {
                 let (wanted, due) =
@@ -191,7 +195,8 @@ impl Holder {
     }
 
     /// The write of a process whose term has lapsed, and whose work has ended, onto the record that it wrote itself. If it
-    /// is applied, nobody came between (R20).
+    /// is applied, nobody came between (R20). A server that answers no read in time would apply it all the same, and the
+    /// process would keep the lease without ever leading.
     fn wanted_after_lapse(&self) -> Option<WriteKind> {
         let record = &self.known.as_ref().filter(|_| self.wrote_known)?.record;
         let ours = record.strategy.as_ref().is_none_or(is_ours);
@@ -263,6 +268,7 @@ impl Holder {
             (WriteKind::Renew, _) => return None,
         };
         let write = known.replace(record);
+        self.answered = false;
         self.in_flight = Some(InFlight::Write {
             kind: kind.clone(),
             attempt: WriteAttempt {

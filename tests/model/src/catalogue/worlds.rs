@@ -264,7 +264,7 @@ worlds! {
     "MC-U1b" "plain: a lapsed leader resumes, one name, 1 deletion": PLAIN
         { slow_stops: true, one_name: true, interference: DELETED } => SafeAndLive(TAKEN | Met::RETURNS | Met::RESUMES);
     "MC-U1c" "auto: a lapsed leader resumes, late and lost writes": AUTO
-        { slow_stops: true, electors: 0, orphans: 1, lost_replies: true, full: Only } => SafeAndLive(Met::TAKES_EXPIRED | Met::RESUMES);
+        { slow_stops: true, electors: 0, orphans: 1, lost_replies: true, full: Only } => SafeAndLive(Met::LEADS | Met::TAKES_EXPIRED | Met::RESUMES);
     "MC-U2" "plain: resumed by name and term": PLAIN with ResumeByTerm
         { one_name: true, interference: DELETED } => Unsafe(OneBeliever, "R20");
 

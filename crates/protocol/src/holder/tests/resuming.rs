@@ -27,11 +27,19 @@ fn lapsed(mode: HolderMode, network: Network) -> HolderFixture {
 fn a_lapsed_leader_leads_on_in_a_new_term_where_nobody_came_between() {
     for mode in [HolderMode::Elected, auto(), plain()] {
         let mut fixture = lapsed(mode, Network::Down);
-        fixture.network = Network::Up;
+        fixture.network = Network::RepliesLost;
         let token = Token(fixture.store.lease.as_ref().unwrap().version);
         fixture.pass(2.0);
         assert_eq!(fixture.sent, [], "the work still runs");
         fixture.work_stops();
+        fixture.pass(60.0);
+        assert_eq!(
+            fixture.sent,
+            [],
+            "a write would be applied, and nobody would lead"
+        );
+        fixture.network = Network::Up;
+        fixture.pass(2.0);
         assert_eq!(fixture.sent, [WriteKind::Resume]);
         let ended = WorkEvent::Ended(Ending::Lost(Loss::DeadlinePassed));
         assert_eq!(
