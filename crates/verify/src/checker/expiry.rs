@@ -10,7 +10,7 @@ use super::term_start::TermStart;
 use crate::broken_rule::BrokenRule;
 use crate::entry::between;
 use crate::participants::LeasePurpose;
-use crate::reading::{duration, is_released};
+use crate::reading::{duration, is_released, is_unaccepted_grant};
 use crate::recorded_writer::{RecordedWriter, TermSource};
 use crate::verdict::Invariant;
 
@@ -44,7 +44,9 @@ impl Rules<'_> {
             return Ok(());
         };
         let duration = duration(record).unwrap_or(limits.longest_lease);
-        let counts = self.implementation(holder).is_some();
+        // A grant is written by an elector or by the holder before, whomever it names.
+        let granted = last.written_over.is_none() && is_unaccepted_grant(record);
+        let counts = granted || self.implementation(holder).is_some();
         let (age, tolerance) = match (
             record.renew_time,
             after.acquire_time,

@@ -75,7 +75,7 @@ fn a_record_that_another_may_have_written_is_not_resumed() {
         |fixture| fixture.grant("other"),
         |fixture| fixture.edit(|record| record.duration_seconds = Some(30)),
         |fixture| {
-            fixture.edit(|record| record.strategy = StrategyName::parse("example.com/theirs").ok())
+            fixture.edit(|record| record.strategy = StrategyName::parse("example.com/theirs").ok());
         },
         |fixture| {
             let record = fixture.record().clone();

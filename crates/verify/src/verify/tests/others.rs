@@ -280,12 +280,17 @@ fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
     preferring["preferredHolder"] = "nobody-knows-him".into();
     let mut granted = held("nobody-knows-him", 2, 5, 4.1, 4.1);
     granted["strategy"] = "OldestEmulationVersion".into();
+    let mut again = held("a", 3, 5, 9.2, 9.2);
+    again["strategy"] = "OldestEmulationVersion".into();
+    // The recorder is late: the grant was written at 4.1.
     let history = and_then(
         a_leads(),
         [
             lease(4.0, 14, &preferring, Some((11, 1))),
             event(4.0, "a", EventKind::WorkStopped),
-            lease(4.1, 15, &granted, None),
+            lease(8.0, 15, &granted, None),
+            candidate(9.0, 16, "a", 9.0),
+            lease(9.2, 17, &again, None),
         ],
     );
     assert_breach(&history, "which is no candidate");
