@@ -297,9 +297,15 @@ mod tests {
     fn a_term_says_whether_it_was_taken_without_an_elector() {
         let free = Duration::from_secs(5);
         let acquired = Event::leading(TERM, 70, TermOrigin::acquired(free));
-        let told = lines(&[acquired, STOPPED, leading()]);
-        let acquired: Vec<_> = told.iter().map(|line| line["acquired"] == true).collect();
-        assert_eq!(acquired, [false, true, false, false]);
+        let resumed = Event::leading(TERM, 70, TermOrigin::Resumed);
+        let told = lines(&[acquired, STOPPED, resumed]);
+        let is = |way: &str| {
+            told.iter()
+                .map(|line| line[way] == true)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(is("acquired"), [false, true, false, false]);
+        assert_eq!(is("resumed"), [false, false, false, true]);
     }
 
     /// A loss is reported before the work has stopped, and once.

@@ -38,7 +38,7 @@ macro_rules! worlds {
 worlds! {
     // The rules as they are, in worlds that differ in what may go wrong.
     "MC-S0" "1 elector, candidates pinged and acking": PINGED
-        { full: Grows(ALL, 1) } => Safe(HANDED_OVER);
+        { mixes: SOME, full: Grows(ALL, 1) } => Safe(HANDED_OVER);
     "MC-S1" "2 electors, whose writes take their time": ORDERLY
         { electors: 2, slow_electors: true, full: Grows(ALL, 1) } => Safe(HANDED_OVER);
     "MC-S2" "2 electors, candidates pinged and acking": PINGED
