@@ -27,8 +27,6 @@ pub struct Analysis {
     pub past_the_fence: usize,
     /// Operations that a fence refuses although they were not stale.
     pub wrongly_refused: usize,
-    /// For how long in all no client was at work, seconds.
-    pub idle: f64,
     /// The longest time without an operation that was not stale, seconds.
     pub worst_gap: f64,
     /// In how many of all quarters of a second there was an operation that was not stale, in percent. How busy the
@@ -64,9 +62,6 @@ impl Analysis {
         let gap = |from: Duration, to: Duration, read: &mut Self| {
             let gap = to.saturating_sub(from);
             read.worst_gap = read.worst_gap.max(gap.as_secs_f64());
-            if gap > AT_WORK {
-                read.idle += gap.as_secs_f64();
-            }
         };
         for operation in operations.iter().filter(|one| one.at < window.end) {
             let index = WorkPeriod::note(&mut periods, operation);
@@ -113,7 +108,6 @@ impl Analysis {
                 stale: worst.stale.max(one.stale),
                 past_the_fence: worst.past_the_fence.max(one.past_the_fence),
                 wrongly_refused: worst.wrongly_refused.max(one.wrongly_refused),
-                idle: worst.idle.max(one.idle),
                 worst_gap: worst.worst_gap.max(one.worst_gap),
                 work: 0.0,
             };
@@ -225,7 +219,7 @@ mod tests {
         let log = log(&[works("a", 1, 0.0, 4.0), works("b", 2, 6.0, 10.0)]);
         let read = read(&log, Order::ByToken);
         assert_eq!((read.two_believers, read.stale), (0.0, 0));
-        assert!((read.worst_gap - 2.0).abs() < 1e-6 && (read.idle - 2.0).abs() < 1e-6);
+        assert!((read.worst_gap - 2.0).abs() < 1e-6);
         // Of forty quarters, the seven between 4.25 and 6 s have no operation.
         assert!((read.work - 82.5).abs() < 1e-6, "{}", read.work);
     }

@@ -1,6 +1,6 @@
 //! The command line of the matrix.
 
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, Parser, ValueEnum as _};
 
 use crate::case::FaultCase;
 use crate::fault_catalogue::FAULTS;
@@ -67,7 +67,7 @@ impl MatrixArgs {
     pub fn cases(&self) -> Vec<FaultCase> {
         let mut cases = Vec::new();
         for fault in FAULTS.iter().filter(|fault| !self.slice || fault.sliced) {
-            for subject in TestSubject::ALL {
+            for &subject in TestSubject::value_variants() {
                 if !fault.concerns(subject) || (self.slice && !subject.is_ours_to_elect()) {
                     continue;
                 }
@@ -127,7 +127,7 @@ mod tests {
         for case in &slice {
             assert!(case.fault.window <= LONGEST_IN_SLICE, "{}", case.name());
         }
-        for subject in TestSubject::ALL {
+        for &subject in TestSubject::value_variants() {
             let there = slice.iter().any(|case| case.subject == subject);
             let judged = !matches!(subject, TestSubject::Plain | TestSubject::Single);
             assert_eq!(there, judged, "{subject}");

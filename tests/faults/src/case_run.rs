@@ -14,6 +14,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use rustix::process::Signal;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use crate::analysis::{Analysis, Order};
@@ -47,6 +48,8 @@ pub(crate) struct CaseRun {
     pub(crate) log: Arc<OperationLog>,
     candidates: Vec<ProxiedProcess>,
     electors: Vec<ProxiedProcess>,
+    /// Held until its first processes have started.
+    turn: Option<OwnedSemaphorePermit>,
     /// Revisions that a stranger wrote.
     foreign: Vec<ResourceVersion>,
     /// The names of the processes that were killed.
@@ -54,6 +57,9 @@ pub(crate) struct CaseRun {
     /// When the leader was let go, or killed.
     fault_end: Option<FaultEnd>,
 }
+
+/// The time that a process may take to send its first request.
+const STARTS: Duration = Duration::from_secs(30);
 
 /// The time that a leader may take to renew.
 const RENEWS: Duration = Duration::from_secs(20);
@@ -88,6 +94,7 @@ impl CaseRun {
             .create(&PostParams::default(), &object)
             .await
             .context("failed to create a namespace")?;
+        let turn = Some(Arc::clone(&bed.starts).acquire_owned().await?);
         let folder = bed.folder.join(&namespace);
         let proxy = Proxy::before(&bed.kubeconfig, &folder).await?;
         let mut case_run = Self {
@@ -99,6 +106,7 @@ impl CaseRun {
             proxy,
             candidates: Vec::new(),
             electors: Vec::new(),
+            turn,
             foreign: Vec::new(),
             killed: Vec::new(),
             fault_end: None,
@@ -111,12 +119,26 @@ impl CaseRun {
         Ok(case_run)
     }
 
-    /// Starts all candidates.
+    /// Has other cases start their processes for that time.
+    pub(crate) async fn leave_electors_alone(&mut self, time: Duration) -> Result<()> {
+        self.turn = None;
+        sleep(time).await;
+        self.turn = Some(Arc::clone(&self.bed.starts).acquire_owned().await?);
+        Ok(())
+    }
+
+    /// Starts all candidates; returns when each has sent a request.
     pub(crate) async fn start_candidates(&mut self) -> Result<()> {
         let subject = self.case.subject;
         for number in 1..=subject.replicas() {
             self.start_candidate(&format!("{subject}-{number}")).await?;
         }
+        for member in self.candidates.iter().filter(|_| subject.has_lease()) {
+            let mut traffic = member.port.traffic();
+            let begun = timeout(STARTS, traffic.wait_for(|traffic| traffic.begun)).await;
+            begun.with_context(|| format!("{} sends no request", member.process.name()))??;
+        }
+        self.turn = None;
         Ok(())
     }
 

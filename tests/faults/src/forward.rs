@@ -30,6 +30,8 @@ pub(crate) struct Forwarder {
 /// The writes of Leases that one client has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
+    /// True once it has sent any request.
+    pub begun: bool,
     /// The number sent.
     pub sent: u64,
     /// The number that the server has taken.
@@ -118,9 +120,10 @@ impl Forwarder {
         let (head, body) = request.into_parts();
         let body = body.collect().await;
         let body = body.map_err(io::Error::other)?.to_bytes();
-        if renews {
-            self.traffic.send_modify(|traffic| traffic.sent += 1);
-        }
+        self.traffic.send_modify(|traffic| {
+            traffic.begun = true;
+            traffic.sent += u64::from(renews);
+        });
         if !delay.is_zero() {
             sleep(delay).await;
         }

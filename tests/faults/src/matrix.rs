@@ -42,8 +42,8 @@ const PULSE: &str = "pulse";
 /// The time that it may take to start.
 const STARTS: Duration = Duration::from_secs(60);
 
-/// The wait of a case after the one before: starting hundreds of processes at once would slow all of them down.
-const STAGGER: Duration = Duration::from_millis(250);
+/// The number of cases whose processes start at the same time.
+const STARTS_AT_ONCE: usize = 2;
 
 /// Starts a cluster, runs the cases, `jobs` at once, holds them against those that are recorded, and leaves logs, operations
 /// and `results.jsonl` in `folder`. With `record` each that has passed is recorded at once.
@@ -74,6 +74,7 @@ pub async fn run_matrix(
         programs,
         pulse,
         folder: folder.to_owned(),
+        starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
         seed,
         recorded: Arc::clone(recorded),
     });
@@ -102,7 +103,6 @@ pub async fn run_matrix(
         while let Some(done) = running.try_join_next() {
             ended.push(note(done?)?);
         }
-        tokio::time::sleep(STAGGER).await;
     }
     while let Some(done) = running.join_next().await {
         ended.push(note(done?)?);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use elector_tests::rig::Recorder;
 use kube::Client;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::recorded_runs::RecordedRuns;
 use crate::register::{OperationLog, Register};
@@ -23,6 +24,9 @@ pub(crate) struct MatrixBed {
     pub(crate) pulse: Arc<OperationLog>,
     /// For logs and operations.
     pub(crate) folder: PathBuf,
+    /// The cases that may start their processes at once: hundreds at the same time would slow all of them down, and
+    /// show in how long a first leader takes.
+    pub(crate) starts: Arc<Semaphore>,
     /// Of the phases.
     pub(crate) seed: u64,
     pub(crate) recorded: Arc<Mutex<RecordedRuns>>,

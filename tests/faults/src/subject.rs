@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
+use clap::ValueEnum;
 use elector_cluster::child_guard::ChildGuard;
 use elector_tests::rig::signal_descendants;
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 
 use crate::analysis::Order;
 use crate::proxy::ProxyPort;
 
-/// The kind of process that does the guarded operations.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-)]
+/// The kind of process that does the guarded operations; in the order of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestSubject {
     /// Candidates of Elector, elected by Elector.
@@ -62,20 +62,6 @@ pub(crate) struct LoggedProcess {
 // === impl TestSubject ===
 
 impl TestSubject {
-    /// All of them, in the order of the table.
-    pub const ALL: [Self; 10] = [
-        Self::Ours,
-        Self::IgnoringTasks,
-        Self::Command,
-        Self::TrappingCommand,
-        Self::PlainOurs,
-        Self::AsClientGo,
-        Self::AutoAlone,
-        Self::Coordinated,
-        Self::Plain,
-        Self::Single,
-    ];
-
     /// The number of its processes.
     pub(crate) fn replicas(self) -> usize {
         match self {
@@ -142,18 +128,8 @@ impl TestSubject {
 impl fmt::Display for TestSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // `pad` heeds the width that a table asks for.
-        f.pad(match self {
-            Self::Ours => "ours",
-            Self::IgnoringTasks => "ignoring-tasks",
-            Self::Command => "command",
-            Self::TrappingCommand => "trapping-command",
-            Self::PlainOurs => "plain-ours",
-            Self::AsClientGo => "as-client-go",
-            Self::AutoAlone => "auto-alone",
-            Self::Coordinated => "coordinated",
-            Self::Plain => "plain",
-            Self::Single => "single",
-        })
+        let value = self.to_possible_value();
+        f.pad(value.as_ref().map_or("", |value| value.get_name()))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use clap::ValueEnum as _;
 use elector_cluster::measured;
 
 use crate::analysis::Analysis;
@@ -40,7 +41,7 @@ pub fn table(outcomes: &[CaseResult]) -> String {
     );
     for fault in FAULTS {
         let mut first = true;
-        for subject in TestSubject::ALL {
+        for &subject in TestSubject::value_variants() {
             let runs = runs(outcomes, |one| {
                 one.fault == fault.name && one.subject == subject
             });
@@ -64,17 +65,21 @@ pub fn table(outcomes: &[CaseResult]) -> String {
 /// One line for each fault: for how long there were two believers, and what was done.
 pub fn summary_table(outcomes: &[CaseResult]) -> String {
     let mut text = String::from("| two believers, work done |");
-    for subject in TestSubject::ALL {
+    for &subject in TestSubject::value_variants() {
         // Writing to a String does not fail.
         let _ = write!(text, " {subject} |");
     }
-    let _ = writeln!(text, "\n|---|{}", "--:|".repeat(TestSubject::ALL.len()));
+    let _ = writeln!(
+        text,
+        "\n|---|{}",
+        "--:|".repeat(TestSubject::value_variants().len())
+    );
     for fault in FAULTS {
         if !outcomes.iter().any(|one| one.fault == fault.name) {
             continue;
         }
         let _ = write!(text, "| {} |", fault.description);
-        for subject in TestSubject::ALL {
+        for &subject in TestSubject::value_variants() {
             let runs = runs(outcomes, |one| {
                 one.fault == fault.name && one.subject == subject
             });
@@ -100,7 +105,7 @@ pub fn subject_table(outcomes: &[CaseResult]) -> String {
         "| subject | runs | two believers | stale operations | past the fence | wrongly refused | worst gap | \
          work done |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for subject in TestSubject::ALL {
+    for &subject in TestSubject::value_variants() {
         let runs = runs(outcomes, |one| one.subject == subject);
         if !runs.is_empty() {
             let _ = writeln!(text, "| {subject} | {} | {} |", runs.len(), line(&runs));
@@ -118,7 +123,6 @@ fn runs(outcomes: &[CaseResult], wanted: impl Fn(&CaseResult) -> bool) -> Vec<&C
 fn worst(runs: &[&CaseResult]) -> Analysis {
     let undisturbed = Analysis::worst(undisturbed(runs));
     Analysis {
-        idle: undisturbed.idle,
         worst_gap: undisturbed.worst_gap,
         work: undisturbed.work,
         ..Analysis::worst(runs.iter().map(|one| &one.analysis))
