@@ -4,6 +4,7 @@ mod carried_metadata;
 mod reading;
 mod request;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +16,11 @@ use elector_protocol::holder::{
     Wait,
 };
 use elector_protocol::{
-    Instant, LeaseKey, LeaseSnapshot, MOST_WRITES_UNDER_WAY, Moment, ResourceVersion, Timestamp,
+    CandidateTiming, Instant, LeaseKey, LeaseSnapshot, MOST_WRITES_UNDER_WAY, Moment,
+    ResourceVersion, Timestamp,
 };
-use futures::StreamExt as _;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, select_all};
 
 use self::carried_metadata::CarriedMetadata;
 use self::reading::{lease_outcome, lease_snapshot, read_lease};
@@ -30,6 +31,7 @@ use crate::cluster::Cluster;
 use crate::request::RequestError;
 use crate::request_slot::RequestSlot;
 use crate::watch::{Scope, Watch, WatchEvent, WatchOptions, watch_leases};
+use crate::write_outcome::WriteOutcome;
 use crate::writer::Writer;
 
 /// The machine that wins, keeps and ends terms of one Lease, with what it takes to follow it.
@@ -39,14 +41,19 @@ use crate::writer::Writer;
 pub struct HolderShell {
     machine: Holder,
     lease: LeaseKey,
-    /// The timeout of a request where the belief leaves it the time.
-    request_timeout: Duration,
+    /// The timing of requests where the belief leaves them the time.
+    timing: CandidateTiming,
     /// The newest revision of the Lease as an object, which a write carries over.
     object: Option<Lease>,
     metadata: CarriedMetadata,
     request: RequestSlot<LeaseResponse>,
-    /// Requests whose responses say nothing any more. They come to their end, since dropping one closes its connection.
-    overtaken: FuturesUnordered<BoxFuture<'static, LeaseResponse>>,
+    /// Ends when a write under way has had the time of a request: it is kept then, and another may be sent beside it (R22).
+    patience: RequestSlot<RequestError>,
+    /// The version that the write under way replaces.
+    base: Option<ResourceVersion>,
+    /// Requests that are waited for no more, the oldest first. They come to their end: dropping one closes its connection,
+    /// and a server may drop a request whose client has gone.
+    kept: VecDeque<KeptRequest>,
     /// True if the request that is under way is a read.
     reads: bool,
     /// When the Lease last changed, as far as this process knows.
@@ -54,6 +61,9 @@ pub struct HolderShell {
     /// True from when a read brought what the watch had not, until the watch brings anything.
     watch_lags: bool,
 }
+
+/// A request that the machine takes for one of unknown outcome, or of none, with the version that it replaces.
+type KeptRequest = BoxFuture<'static, (Option<ResourceVersion>, LeaseResponse)>;
 
 /// A way from a holder to its Lease: what works one way may fail another, so their failures are logged apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,13 +92,15 @@ impl HolderShell {
     /// The shell of a holder that knows nothing of its Lease yet.
     pub fn new(config: HolderConfig, lease: LeaseKey, now: Instant) -> Self {
         Self {
-            request_timeout: config.timing.request_timeout,
+            timing: config.timing.clone(),
             machine: Holder::new(Arc::new(config)),
             lease,
             object: None,
             metadata: CarriedMetadata::default(),
             request: RequestSlot::default(),
-            overtaken: FuturesUnordered::new(),
+            patience: RequestSlot::default(),
+            base: None,
+            kept: VecDeque::new(),
             reads: false,
             changed_at: now,
             watch_lags: false,
@@ -183,14 +195,23 @@ impl HolderShell {
         self.machine.belief().map(|belief| belief.deadline)
     }
 
-    /// Sends the request that an effect asks for, if it asks for one. It takes no longer than the belief lasts.
+    /// Sends the request that an effect asks for, if it asks for one. It takes no longer than the belief lasts. One write
+    /// may go on after its time, beside the next one ([R22](elector_protocol::rules#r22)).
     pub fn send(&mut self, effect: Effect, now: Instant, writer: &Writer) {
         let left = self
             .deadline()
-            .map_or(Duration::MAX, |deadline| deadline.since(now));
-        let timeout = left.max(SHORTEST_REQUEST).min(self.request_timeout);
-        if let Effect::Write { kind, .. } = &effect {
+            .map_or(self.timing.renew_deadline, |deadline| deadline.since(now))
+            .max(SHORTEST_REQUEST);
+        let patience = left.min(self.timing.request_timeout);
+        let mut timeout = patience;
+        if let Effect::Write { kind, write } = &effect {
             tracing::debug!(lease = %self.lease, %kind, "writing");
+            let unanswered = writer.unanswered(&self.lease, patience);
+            self.patience.send(Box::pin(async move {
+                tokio::time::sleep(patience).await;
+                unanswered
+            }));
+            (self.base, timeout) = (Some(write.version), left);
         }
         self.reads = effect == Effect::Read;
         let (lease, object) = (&self.lease, self.object.as_ref());
@@ -212,7 +233,8 @@ impl HolderShell {
 
     /// Gives up the request that is under way. It may have been applied, or may be yet.
     pub fn give_up(&mut self, now: Moment) {
-        self.overtaken.clear();
+        self.kept.clear();
+        self.forget_patience();
         if self.is_idle() {
             return;
         }
@@ -260,16 +282,44 @@ impl HolderShell {
         }
     }
 
-    /// Waits for the response to the request that is under way; forever, while there is none. Dropping this future
-    /// loses nothing.
+    /// Waits for the response to the request that is under way, or to a kept one; forever, while there is none. Dropping
+    /// this future loses nothing.
     pub async fn response(&mut self) -> LeaseResponse {
         loop {
             tokio::select! {
                 biased;
-                response = self.request.response() => return response,
-                Some(_) = self.overtaken.next() => {}
+                response = self.request.response() => {
+                    self.forget_patience();
+                    return response;
+                }
+                error = self.patience.response() => {
+                    self.keep_request();
+                    return LeaseResponse::Wrote(WriteOutcome::Unknown(error));
+                }
+                (base, response) = next_kept(&mut self.kept) => {
+                    if let (Some(base), LeaseResponse::Wrote(WriteOutcome::Done(lease))) = (base, response) {
+                        return LeaseResponse::Late(base, lease);
+                    }
+                }
             }
         }
+    }
+
+    /// Has the request under way go on, while nobody waits for it.
+    fn keep_request(&mut self) {
+        if self.kept.len() + 1 == MOST_WRITES_UNDER_WAY {
+            self.kept.pop_front();
+        }
+        let base = self.forget_patience();
+        let request = self.request.take().into_iter();
+        self.kept
+            .extend(request.map(|request| request.map(move |response| (base, response)).boxed()));
+    }
+
+    /// The version that the write under way replaces, if it is one.
+    fn forget_patience(&mut self) -> Option<ResourceVersion> {
+        self.patience.clear();
+        self.base.take()
     }
 
     /// Takes what [`response`](Self::response) returned.
@@ -296,6 +346,14 @@ impl HolderShell {
                 self.metadata.note_outcome(&self.lease, outcome.kind());
                 self.machine.handle_outcome(now, lease_outcome(&outcome));
                 self.keep(now.holder, outcome.done());
+            }
+            LeaseResponse::Late(base, lease) => {
+                log.log_result(now.holder, path, None);
+                if let Some(snapshot) = lease_snapshot(&lease) {
+                    self.machine.handle_late(now, base, snapshot);
+                    self.keep(now.holder, Some(lease));
+                    self.set_aside_overtaken(now);
+                }
             }
         }
     }
@@ -354,12 +412,16 @@ impl HolderShell {
                 let seen = LeaseEvent::Seen(snapshot, source);
                 self.machine.handle_event(now, seen);
                 self.keep(now.holder, Some(lease));
-                let has_room = self.overtaken.len() + 1 < MOST_WRITES_UNDER_WAY;
-                if has_room && self.machine.set_aside_overtaken(now) {
-                    self.overtaken.extend(self.request.take());
-                }
+                self.set_aside_overtaken(now);
             }
             None => self.machine.request_read(),
+        }
+    }
+
+    fn set_aside_overtaken(&mut self, now: Moment) {
+        let has_room = self.kept.len() + 1 < MOST_WRITES_UNDER_WAY;
+        if has_room && self.machine.set_aside_overtaken(now) {
+            self.keep_request();
         }
     }
 
@@ -389,6 +451,16 @@ impl HolderShell {
             self.object = Some(lease);
         }
     }
+}
+
+/// The next kept request that ends; forever, while there is none. Dropping this future loses nothing.
+async fn next_kept(kept: &mut VecDeque<KeptRequest>) -> (Option<ResourceVersion>, LeaseResponse) {
+    if kept.is_empty() {
+        return std::future::pending().await;
+    }
+    let (ended, index, _) = select_all(kept.iter_mut()).await;
+    drop(kept.remove(index));
+    ended
 }
 
 impl fmt::Debug for HolderShell {

@@ -143,6 +143,17 @@ impl Writer {
         outcome
     }
 
+    /// The error of a write of that Lease that has had no answer for that time, and may have one yet.
+    pub(crate) fn unanswered(&self, key: &LeaseKey, after: Duration) -> RequestError {
+        let target = Target {
+            verb: Verb::Update,
+            resource: resource::<Lease>(&()).into(),
+            namespace: Some(key.namespace.clone()),
+            name: Some(key.name.clone()),
+        };
+        self.cluster.error(target, Cause::TimedOut(after))
+    }
+
     /// Creates a born Lease, the only thing that a POST may create (R2).
     pub async fn post_lease(
         &self,

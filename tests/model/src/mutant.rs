@@ -10,6 +10,8 @@ pub(super) enum Mutant {
     ExpireByRenewTime(u64),
     /// Belief is counted from the reply to a write, not from its sending.
     CountFromReply,
+    /// Belief counts from the newest renewal that was sent, whichever of those under way was applied.
+    CountFromNewest,
     /// An event of the watch that names the reader is enough to lead.
     LeadByEvent,
     /// A fresh read of a record that names the reader is enough to lead.

@@ -187,7 +187,9 @@ impl ModelProcess {
                     let occasion = Some(Mutant::LeadByEvent);
                     self.variation.count_belief(mine, occasion, run);
                 }
+                let before = self.holder.belief();
                 self.holder.handle_event(at, LeaseEvent::Seen(seen, source));
+                self.variation.prolong(before, &self.holder, run);
             }
             LeaseNews::Deleted(at) if lists => {
                 self.holder.handle_event(MOMENT, LeaseEvent::Absent(at));

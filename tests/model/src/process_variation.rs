@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::elector::NewsSource;
-use elector_protocol::holder::{Holder, WriteKind};
+use elector_protocol::holder::{Belief, Holder, WriteKind};
 use elector_protocol::{
     Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Moment, Renumber, Renumbering,
     ResourceVersion, Token, Uid,
@@ -32,7 +32,7 @@ pub(super) struct ProcessVariation {
     pub(super) short: bool,
     /// When it sent the first of these.
     shortened: Option<Instant>,
-    /// When it sent its newest renewal with the long duration.
+    /// When it sent its newest renewal; where one may shorten it, the newest with the long duration.
     sent: Option<Instant>,
     /// When it sent the renewal that landed, that it gave up, and whose reply may come yet.
     pub(super) late_reply: Option<Instant>,
@@ -119,6 +119,15 @@ impl ProcessVariation {
         }
     }
 
+    /// Counts a belief that was prolonged from the newest renewal.
+    pub(super) fn prolong(&mut self, before: Option<Belief>, holder: &Holder, run: &Run) {
+        let deadline = |belief: Belief| belief.deadline;
+        let prolonged = before.map(deadline) < holder.belief().map(deadline);
+        if prolonged && run.mutant == Some(Mutant::CountFromNewest) {
+            self.counted_from = self.sent;
+        }
+    }
+
     /// The alteration of a POST before it is sent.
     pub(super) fn post(&mut self, born: LeaseRecord, by: &str, run: &Run) -> LeaseRecord {
         if run.mutant != Some(Mutant::AcquireByPost) {
@@ -146,7 +155,11 @@ impl ProcessVariation {
         if *kind != WriteKind::Renew {
             return;
         }
-        if run.mutant == Some(Mutant::ShortenAndClamp) && !self.short {
+        let keeps = match run.mutant {
+            Some(Mutant::ShortenAndClamp) => !self.short,
+            mutant => mutant == Some(Mutant::CountFromNewest),
+        };
+        if keeps {
             self.sent = Some(NOW);
         }
         if self.short {

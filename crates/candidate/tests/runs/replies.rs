@@ -71,6 +71,28 @@ async fn a_silent_attempt_is_given_up_after_its_own_timeout_and_repeated() {
     }
 }
 
+/// A server that answers after the time of a request, where no watch tells of what was applied: each attempt is kept, and
+/// its late answer counts from when it was sent (R22).
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_late_costs_nothing_below_half_the_renew_deadline() {
+    for (request, answer) in [(3_000, 0), (0, 3_000), (2_400, 2_400)] {
+        let cluster = OneLease::new(&[V1BETA1]);
+        let running = leader(&cluster, config(), obedient).await;
+        let (start, [request, answer]) =
+            (cluster.now(), [request, answer].map(Duration::from_millis));
+        cluster.slow(request, answer);
+        cluster.faults().freeze_watches(true);
+        pass(60_000).await;
+        assert!(running.guard().is_leader() && !running.is_disturbed());
+        let requests = cluster.object_requests_since(start);
+        let puts = lease_requests(&requests)
+            .iter()
+            .filter(|what| **what == PUT)
+            .count();
+        assert!((18..=40).contains(&puts), "{puts}");
+    }
+}
+
 /// A request sent under a belief is not waited for beyond it: the next grant would wait with it.
 #[tokio::test(start_paused = true)]
 async fn no_attempt_outlasts_the_belief_under_which_it_was_sent() {

@@ -243,7 +243,7 @@ fn error_of(input: &ElectorInput) -> Option<&RequestError> {
         | ElectorInput::ElectorLock(LockInput::Response(response)) => match response {
             LeaseResponse::Read(Err(error)) => Some(error),
             LeaseResponse::Wrote(outcome) => outcome.error(),
-            LeaseResponse::Read(Ok(_)) => None,
+            LeaseResponse::Read(Ok(_)) | LeaseResponse::Late(..) => None,
         },
         ElectorInput::Response(_, RequestProgress::Response(response)) => match &**response {
             ElectionResponse::Created(outcome) => outcome.error(),

@@ -11,7 +11,7 @@ use super::input::{LeaseEvent, LeaseOutcome, ReadFailed};
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
 use crate::lease::LeaseSnapshot;
 use crate::lease_watch::NewsSource;
-use crate::names::{Term, Token};
+use crate::names::{ResourceVersion, Term, Token};
 use crate::renumber::renumber;
 use crate::time::{Instant, Moment};
 use crate::timing::CandidateTiming;
@@ -299,6 +299,18 @@ impl Holder {
                     self.keep_open(kind, attempt);
                 }
             }
+        }
+    }
+
+    /// A write that had no answer within its time, on that version, turns out to have been applied. What is newer than
+    /// that version has settled it; otherwise it is the next revision, as a watch brings it ([R22](crate::rules#r22)).
+    pub fn handle_late(&mut self, now: Moment, base: ResourceVersion, snapshot: LeaseSnapshot) {
+        let settled = self
+            .known
+            .as_ref()
+            .is_none_or(|known| known.version != base);
+        if !settled {
+            self.handle_event(now, LeaseEvent::Seen(snapshot, NewsSource::Watch));
         }
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use elector_api::Lease;
-use elector_protocol::LeaseKey;
 use elector_protocol::holder::Effect;
+use elector_protocol::{LeaseKey, ResourceVersion};
 use futures::future::BoxFuture;
 
 use crate::request::RequestError;
@@ -16,8 +16,10 @@ use crate::writer::Writer;
 pub enum LeaseResponse {
     /// To a GET.
     Read(Result<Option<Lease>, RequestError>),
-    /// To a write.
+    /// To a write, or to none within its time.
     Wrote(WriteOutcome<Lease>),
+    /// To a write that had none within its time: it was applied in place of that version.
+    Late(ResourceVersion, Lease),
 }
 
 /// The request for the Lease that an effect asks for, `None` for an effect that is none.

@@ -46,6 +46,12 @@ pub(super) const BASE: Run = Run {
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::empty()),
 };
+/// A renewal is sent in each of three ticks, while the one before has no answer.
+pub(super) const THREE_TICKS: Timing = Timing {
+    lease: 9,
+    belief: 6,
+    ..Timing::USUAL
+};
 /// Messages are less unruly, which makes room for other things.
 pub(super) const ORDERLY: Run = Run {
     orphans: 0,

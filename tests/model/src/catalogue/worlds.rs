@@ -15,7 +15,7 @@ use super::super::witness::Witnesses as Met;
 use super::base::{
     AUTO, BASE, BESIDE, BLANKED, BLANKED_TWICE, BUILTIN, DELETED, DELETED_TWICE, GROUPED,
     HANDED_OVER, HELD_BACK, LED, LOCK, ORDERLY, OWN, PINGED, PLAIN, RENEWS_AT_WILL, TAKEN,
-    TAKEN_NEW, THREE, UNKNOWN, UNLABELLED, WIPED, ticks,
+    TAKEN_NEW, THREE, THREE_TICKS, UNKNOWN, UNLABELLED, WIPED, ticks,
 };
 
 macro_rules! worlds {
@@ -63,6 +63,7 @@ worlds! {
     // The fate of messages.
     "MC-S3" "three writes of one process under way": BASE
         { orphans: 2 } => Safe(HANDED_OVER | Met::TWO_MESSAGES);
+    "MC-H1" "late answers to renewals, another under way": BASE { timing: THREE_TICKS } => Safe(HANDED_OVER | Met::TWO_MESSAGES);
     "MC-S4" "stop-watches on the record, not its revision": BASE
         { backlog: 2 } => Safe(HANDED_OVER | Met::SIGNALS);
     "MC-S10" "the holder writes its successor": BASE { releases: true } => Safe(HANDED_OVER);
@@ -172,6 +173,8 @@ worlds! {
         { refused_candidate: Some(0) } => Trapped("R5");
 
     // Rules broken: when a candidate believes.
+    "MC-H2" "belief counted from the newest renewal": BASE with CountFromNewest
+        { timing: THREE_TICKS } => Unsafe(OneBeliever, "R22");
     "MC-M3" "belief counted from the reply": BASE with CountFromReply {} => Unsafe(OneBeliever, "R8");
     "MC-M4" "lead on an event of the watch": BASE with LeadByEvent {} => Unsafe(OneBeliever, "R8");
     "MC-M4b" "lead after a fresh read": BASE with LeadByRead {} => Unsafe(OneBeliever, "R8");

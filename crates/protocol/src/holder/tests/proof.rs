@@ -30,6 +30,36 @@ fn belief_counts_from_the_send_and_not_from_the_reply() {
     }
 }
 
+/// (R22) A renewal that had no answer in time is answered beside the next one: it counts from its own send, and once.
+#[test]
+fn a_late_answer_counts_from_its_own_send_and_not_from_the_newest() {
+    let mut fixture = HolderFixture::renewing();
+    let sent_at = fixture.now.before(seconds(4.0)).after(seconds(10.0) / 3);
+    let first = fixture.kept.clone().unwrap();
+    fixture.outcome(LeaseOutcome::Unknown);
+    fixture.pass(1.0);
+    assert_eq!(fixture.sent, [WriteKind::Renew, WriteKind::Renew]);
+    let LeaseOutcome::Done(applied) = fixture.store.put(&first) else {
+        panic!("not applied")
+    };
+    let late = |fixture: &mut HolderFixture| {
+        let (now, applied) = (fixture.moment(), applied.clone());
+        fixture.holder.handle_late(now, first.version, applied);
+    };
+    late(&mut fixture);
+    assert_eq!(fixture.deadline(), sent_at.after(seconds(10.0)));
+    assert!(fixture.set_aside(), "the newer attempt is waited for");
+    fixture.leads_on();
+    // A store that was restored does not have it, though its version is the higher one (R4).
+    let mut older = fixture.store.lease.clone().unwrap();
+    older.version = ResourceVersion(1);
+    fixture.store.lease = Some(older.clone());
+    fixture.network = Network::Up;
+    fixture.outcome(LeaseOutcome::Conflict);
+    late(&mut fixture);
+    assert_eq!(fixture.holder.known(), Some(&older));
+}
+
 /// (R8, R10) A retry meets a conflict with the first attempt, which a read shows.
 #[test]
 fn a_write_whose_reply_was_lost_is_found_by_a_read() {

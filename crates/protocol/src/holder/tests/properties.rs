@@ -49,6 +49,8 @@ enum HolderEvent {
     Apply(usize),
     Reply,
     Timeout,
+    /// One of the writes that were given up is answered after all (R22).
+    Late(usize),
     /// The request under way is set aside, where news have overtaken it.
     SetAside,
     Refuse,
@@ -59,8 +61,8 @@ enum HolderEvent {
 
 fn events() -> impl Arbitrary<Value = HolderEvent> {
     use HolderEvent::{
-        Absent, Apply, Blank, Create, Delete, Event, Grant, Pass, Ping, Prefer, Read, ReadFails,
-        Refuse, Reply, SetAside, Shorten, ShutDown, Step, Timeout, Withdrawn, WorkStops,
+        Absent, Apply, Blank, Create, Delete, Event, Grant, Late, Pass, Ping, Prefer, Read,
+        ReadFails, Refuse, Reply, SetAside, Shorten, ShutDown, Step, Timeout, Withdrawn, WorkStops,
     };
     prop_oneof![
         6 => prop_oneof![0..300u64, 0..4_000u64, 0..20_000u64].prop_map(Pass),
@@ -81,6 +83,7 @@ fn events() -> impl Arbitrary<Value = HolderEvent> {
         8 => (0..3usize).prop_map(Apply),
         8 => Just(Reply),
         2 => Just(Timeout),
+        4 => (0..3usize).prop_map(Late),
         6 => Just(SetAside),
         1 => Just(Refuse),
         2 => Just(WorkStops),
@@ -241,6 +244,19 @@ impl HolderCheck {
             HolderEvent::Timeout => {
                 if std::mem::take(&mut self.awaited) {
                     self.holder.handle_outcome(now, LeaseOutcome::Unknown);
+                }
+            }
+            HolderEvent::Late(age) => {
+                let given_up = self.sent.len() - usize::from(self.awaited);
+                let late = given_up.checked_sub(1 + age).map(|index| &self.sent[index]);
+                if let Some((base, LeaseOutcome::Done(done))) =
+                    late.and_then(|sent| Some((sent.write.version, sent.outcome.clone()?)))
+                {
+                    let before = self.holder.tracked.newest;
+                    self.holder.handle_late(now, base, done);
+                    if self.holder.tracked.newest != before {
+                        self.note_shown(NewsSource::Watch);
+                    }
                 }
             }
             HolderEvent::SetAside => {
