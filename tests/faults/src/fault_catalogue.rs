@@ -11,8 +11,8 @@ use crate::fault::LeaderCondition::{Partitioned, Stopped, Undisturbed};
 use crate::fault::LeaseEdit::{Delete, Empty};
 use crate::fault::{AWAY, FaultScenario};
 use crate::network::NetworkCondition::{
-    BlackHole, BrokenWatches, FrozenWatches, LateReplies, LateRequests, LostReplies, OneWay,
-    Partition, Reject, ServerErrors, TooManyRequests,
+    BlackHole, BrokenWatches, ForgottenRequests, FrozenWatches, HalfPartition, LateReplies,
+    LateRequests, LostReplies, OneWay, Partition, Reject, ServerErrors, TooManyRequests,
 };
 
 /// Seconds.
@@ -56,6 +56,8 @@ pub const FAULTS: &[FaultScenario] = faults! {
     "one-way" "the leader's requests are served, not a byte comes back, for 40 s": AtLeader(OneWay, s(40)), 80;
     "requests-5" "requests of the leader 5 s late, for 40 s": AtLeader(LateRequests(s(5)), s(40)), 80, runs = 3;
     "requests-20" "requests of the leader 20 s late, for 40 s": AtLeader(LateRequests(s(20)), s(40)), 80, sliced = true;
+    "forgotten-3" "requests of the leader 3 s late and dropped if their client has gone, for 60 s": AtLeader(ForgottenRequests(s(3)), s(60)), 100, runs = 3;
+    "half-silent" "every other connection of the leader silent for 40 s, as one of two API servers": AtLeader(HalfPartition, s(40)), 80, runs = 3;
     "partition-8" "leader cut off from the API server for 8 s, healed": AtLeader(Partition, s(8)), 48, runs = 4;
     "partition-20" "leader cut off from the API server for 20 s, healed": AtLeader(Partition, s(20)), 60, sliced = true;
     "partition-60" "leader cut off from the API server for 60 s, healed": AtLeader(Partition, s(60)), 100;

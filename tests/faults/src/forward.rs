@@ -101,9 +101,20 @@ impl Forwarder {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (tell, received) = oneshot::channel();
+        let (mut tell, received) = oneshot::channel();
         let forwarder = Arc::clone(self);
+        let forgets = matches!(
+            *self.network.borrow(),
+            NetworkCondition::ForgottenRequests(_)
+        );
         self.spawn(async move {
+            if forgets {
+                tokio::select! {
+                    () = tell.closed() => return,
+                    () = sleep(delay) => {}
+                }
+            }
+            let delay = if forgets { Duration::ZERO } else { delay };
             let answer = forwarder.deliver(request, delay).await;
             // The client may have given up.
             let _ = tell.send(answer);

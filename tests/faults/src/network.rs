@@ -10,6 +10,8 @@ pub enum NetworkCondition {
     Normal,
     /// A request arrives this much later, also if the client has given up by then.
     LateRequests(Duration),
+    /// A request arrives this much later, and is dropped if its client has given up by then.
+    ForgottenRequests(Duration),
     /// A request is served at once; its answer, and each event of a watch, arrives this much later.
     LateReplies(Duration),
     /// A write of a Lease is served, and its answer waits for another condition.
@@ -18,6 +20,8 @@ pub enum NetworkCondition {
     LostReplies,
     /// No byte passes, and new connections are not answered. What was sent meanwhile arrives afterwards.
     Partition,
+    /// The same on every other connection: one of two servers behind an address is silent.
+    HalfPartition,
     /// Requests arrive and are served, and not a byte comes back. It comes afterwards.
     OneWay,
     /// No byte passes, new connections are not answered, and nothing that was sent meanwhile ever arrives.
@@ -48,8 +52,17 @@ impl NetworkCondition {
     /// The delay of requests.
     pub(crate) fn request_delay(self) -> Duration {
         match self {
-            Self::LateRequests(delay) => delay,
+            Self::LateRequests(delay) | Self::ForgottenRequests(delay) => delay,
             _ => Duration::ZERO,
+        }
+    }
+
+    /// The condition of one connection.
+    pub(crate) fn of_connection(self, odd: bool) -> Self {
+        match self {
+            Self::HalfPartition if odd => Self::Partition,
+            Self::HalfPartition => Self::Normal,
+            other => other,
         }
     }
 }

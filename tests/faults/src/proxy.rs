@@ -138,13 +138,15 @@ impl ProxyPort {
 
 async fn listen(listener: TcpListener, keys: Keys, forwarder: Arc<Forwarder>) {
     let mut connections = JoinSet::new();
+    let mut odd = false;
     loop {
         tokio::select! {
             biased;
             Some(_) = connections.join_next() => {}
             // An error is the client's: it was gone before it was there.
             Ok((socket, _)) = listener.accept() => {
-                connections.spawn(serve(socket, keys.clone(), Arc::clone(&forwarder)));
+                odd = !odd;
+                connections.spawn(serve(socket, keys.clone(), Arc::clone(&forwarder), odd));
             }
             else => {}
         }
@@ -152,7 +154,7 @@ async fn listen(listener: TcpListener, keys: Keys, forwarder: Arc<Forwarder>) {
 }
 
 /// One connection, from its first byte to its last.
-async fn serve(socket: TcpStream, keys: Keys, forwarder: Arc<Forwarder>) {
+async fn serve(socket: TcpStream, keys: Keys, forwarder: Arc<Forwarder>, odd: bool) {
     // An answer of two pieces must not wait for the client's acknowledgement of the first.
     if socket.set_nodelay(true).is_err() {
         return;
@@ -169,7 +171,7 @@ async fn serve(socket: TcpStream, keys: Keys, forwarder: Arc<Forwarder>) {
             .serve_connection(TokioIo::new(tls), service)
             .await;
     };
-    tokio::join!(wire::carry(socket, near, &network), speak);
+    tokio::join!(wire::carry(socket, near, &network, odd), speak);
 }
 
 /// Writes a file that only its owner can read.

@@ -36,12 +36,23 @@ pub(crate) async fn carry(
     mut socket: TcpStream,
     server: DuplexStream,
     network: &watch::Receiver<NetworkCondition>,
+    odd: bool,
 ) {
     let (from_client, to_client) = socket.split();
     let (from_server, to_server) = tokio::io::split(server);
     let both = tokio::try_join!(
-        relay(Direction::ToServer, from_client, to_server, network.clone()),
-        relay(Direction::ToClient, from_server, to_client, network.clone()),
+        relay(
+            (Direction::ToServer, odd),
+            from_client,
+            to_server,
+            network.clone()
+        ),
+        relay(
+            (Direction::ToClient, odd),
+            from_server,
+            to_client,
+            network.clone()
+        ),
     );
     if both.is_err() {
         // A cut wire looks cut: a reset, and not the polite end of a stream. Fails where it is closed already.
@@ -51,15 +62,15 @@ pub(crate) async fn carry(
 
 /// Carries bytes one way until their source ends. An error when the wire is cut.
 async fn relay(
-    direction: Direction,
+    (direction, odd): (Direction, bool),
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut network: watch::Receiver<NetworkCondition>,
 ) -> io::Result<()> {
     let mut piece = vec![0_u8; PIECE];
-    let mut before = *network.borrow_and_update();
+    let mut before = network.borrow_and_update().of_connection(odd);
     loop {
-        let now = *network.borrow_and_update();
+        let now = network.borrow_and_update().of_connection(odd);
         let state = state(direction, before, now);
         before = now;
         if state == WireState::Cut {
