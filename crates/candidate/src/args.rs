@@ -1,6 +1,7 @@
 //! The configuration of a candidate as flags and environment variables.
 
 mod mode;
+mod timing;
 
 use std::env;
 use std::fmt;
@@ -11,9 +12,9 @@ use elector_api::parse_duration;
 use elector_protocol::{StrategyName, Version};
 
 use self::mode::ModeArgs;
+use self::timing::TimingArgs;
 use crate::config::{Config, ConfigError, Setting};
 use crate::owner::Owner;
-use crate::timing::Timing;
 
 /// The flags of a candidate, to flatten into a program's own. `elector candidate` has the very same ones.
 ///
@@ -64,19 +65,8 @@ pub struct CandidateArgs {
     #[arg(long, value_name = "STRATEGY", env = "ELECTOR_STRATEGY")]
     strategy: Option<StrategyName>,
 
-    /// Time for which others wait for a renewal before they take over; whole seconds, from 2s to 1h
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration, env = "ELECTOR_LEASE_DURATION")]
-    lease_duration: Duration,
-
-    /// Time for which it believes that it leads after its newest successful renewal; at most 4/5 of the lease duration
-    /// and one second below it. Renewals are due every third of this
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration, env = "ELECTOR_RENEW_DEADLINE")]
-    renew_deadline: Duration,
-
-    /// The longest pause between failed renewals; from 250ms to a third of the renew deadline [default: 2s, or that
-    /// third where it is less]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "ELECTOR_RETRY_PERIOD")]
-    retry_period: Option<Duration>,
+    #[command(flatten)]
+    timing: TimingArgs,
 
     /// Time that the work has to stop. After a loss no longer than until three quarters of the time from renew deadline
     /// to lease duration are over, in which no other candidate leads
@@ -187,10 +177,6 @@ impl CandidateArgs {
             (Setting::STRATEGY, self.strategy.is_some()),
             (Setting::CANDIDATE_OWNER, self.pod_uid.is_some()),
         ])?;
-        let mut timing = Timing::new(self.lease_duration, self.renew_deadline);
-        if let Some(retry_period) = self.retry_period {
-            timing = timing.retry_period(retry_period);
-        }
         let own_version = || Some(version.to_string()).filter(|version| !version.is_empty());
         let given_version = self.binary_version.as_ref().map(Version::to_string);
         let config = Config {
@@ -212,7 +198,7 @@ impl CandidateArgs {
             config.lease_label(label.key.as_str(), label.value.as_str())
         });
         let config = config
-            .timing(timing)
+            .timing(self.timing.timing())
             .grace(self.grace_period)
             .client_go_peers(self.client_go_peers)
             .one_term(self.after_term == TypedAfterTerm::Return)

@@ -4,6 +4,7 @@ use clap::{CommandFactory as _, Parser};
 
 use super::*;
 use crate::config::Mode;
+use crate::timing::Timing;
 
 #[derive(Debug, Parser)]
 struct ProgramCli {
@@ -87,6 +88,34 @@ fn what_follows_a_term_and_a_failure_can_be_chosen() {
     ]);
     assert!(other.one_term && other.retry_work);
     assert!(other.client_go_peers);
+}
+
+#[test]
+fn the_timing_can_be_chosen_by_name_or_by_its_durations() {
+    let seconds = Duration::from_secs;
+    for (flags, timing) in [
+        ("--timing default", Timing::default()),
+        ("--timing fast", Timing::fast()),
+        (
+            "--timing many-leases --retry-period 3s",
+            Timing::many_leases().retry_period(seconds(3)),
+        ),
+        ("--timing outage-proof", Timing::outage_proof()),
+        (
+            "--lease-duration 20s --renew-deadline 9s",
+            Timing::new(seconds(20), seconds(9)),
+        ),
+    ] {
+        let flags: Vec<_> = flags.split(' ').collect();
+        assert_eq!(config(&flags).timing, timing, "{flags:?}");
+    }
+    let both = [
+        "program",
+        "--lease=web",
+        "--timing=fast",
+        "--renew-deadline=3s",
+    ];
+    assert!(ProgramCli::try_parse_from(both).is_err());
 }
 
 #[cfg(feature = "events")]
