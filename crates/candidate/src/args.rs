@@ -12,7 +12,7 @@ use elector_api::parse_duration;
 use elector_protocol::{StrategyName, Version};
 
 use self::mode::ModeArgs;
-use self::timing::TimingArgs;
+use self::timing::CandidateTimingArgs;
 use crate::config::{Config, ConfigError, Setting};
 use crate::owner::Owner;
 
@@ -66,7 +66,7 @@ pub struct CandidateArgs {
     strategy: Option<StrategyName>,
 
     #[command(flatten)]
-    timing: TimingArgs,
+    timing: CandidateTimingArgs,
 
     /// Time that the work has to stop. After a loss no longer than until three quarters of the time from renew deadline
     /// to lease duration are over, in which no other candidate leads

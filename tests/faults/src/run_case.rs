@@ -163,7 +163,7 @@ mod tests {
     use crate::fault_catalogue::FAULTS;
     use crate::subject::TestSubject;
 
-    /// What is found in a case of that fault, on a machine that stalled for half a second.
+    /// The failures of a case of that fault, on a machine that stalled for half a second.
     fn found(fault: &str, subject: TestSubject, analysis: Analysis) -> String {
         let fault = FAULTS.iter().find(|one| one.name == fault).unwrap();
         let case = FaultCase {

@@ -9,7 +9,7 @@ use crate::timing::Timing;
 
 /// The flags of the timing.
 #[derive(Args, Clone, Debug)]
-pub(super) struct TimingArgs {
+pub(super) struct CandidateTimingArgs {
     /// Lease duration, renew deadline and pace of renewals by name, in the place of --lease-duration and --renew-deadline.
     /// More than 15s need as much at electors and at all other candidates of the lease, by --max-lease-duration
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t = TimingProfile::Default, conflicts_with_all = ["lease_duration", "renew_deadline"], env = "ELECTOR_TIMING")]
@@ -43,9 +43,9 @@ enum TimingProfile {
     OutageProof,
 }
 
-// === impl TimingArgs ===
+// === impl CandidateTimingArgs ===
 
-impl TimingArgs {
+impl CandidateTimingArgs {
     /// The timing that was typed.
     pub(super) fn timing(&self) -> Timing {
         let timing = match self.timing {
