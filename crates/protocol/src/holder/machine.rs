@@ -37,7 +37,8 @@ pub struct Holder {
     pub(super) known: Option<LeaseSnapshot>,
     /// True if this process wrote the record that is known, as its exact renewTime says.
     pub(super) wrote_known: bool,
-    /// True if a read has been answered since the work ended, and since the last attempt to lead on after a lapse (R20).
+    /// True if a read has been answered since the work ended, and since the last attempt to lead on after a lapse (R20); it
+    /// showed that very record.
     pub(super) answered: bool,
     pub(super) phase: TermPhase,
     pub(super) in_flight: Option<InFlight>,
@@ -184,7 +185,7 @@ impl Holder {
     pub fn handle_read(&mut self, now: Moment, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
         self.end_expired_belief(now.holder);
         let newest_there_is = self.tracked.end_read();
-        self.answered = reply.is_ok() && matches!(self.phase, TermPhase::Waiting { .. });
+        self.answered = false;
         match reply {
             Ok(Some(snapshot)) if self.tracked.is_news(snapshot.version) => {
                 // The watch has not brought it yet: what came before it is not known.
@@ -211,6 +212,7 @@ impl Holder {
         if newest_there_is && let Some(acquisition) = &mut self.acquisition {
             acquisition.note_read(now.monotonic, &self.config);
         }
+        self.answered = self.wrote_known && matches!(self.phase, TermPhase::Waiting { .. });
     }
 
     /// The end of the write under way.

@@ -98,6 +98,7 @@ impl Holder {
     /// Attempts on the known revision are settled by a newer one: recognised, or never to be applied.
     fn settle_attempts(&mut self) {
         self.unresolved.clear();
+        self.answered &= self.wrote_known;
         self.tracked.overtake();
     }
 
