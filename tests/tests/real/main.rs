@@ -51,35 +51,23 @@ use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use elector_tests::rig::{ClusterMode, Implementation, PROMPTLY, Suite};
+use elector_tests::rig::ClusterMode::{self, Custom, Embedded, GateOff, GateOn};
+use elector_tests::rig::{Implementation, PROMPTLY, Suite};
 
 const OURS: Implementation = Implementation::Elector;
 const CLIENT_GO: Implementation = Implementation::ClientGo;
-const GATE_ON: &[ClusterMode] = &[ClusterMode::GateOn];
-const GATE_OFF: &[ClusterMode] = &[ClusterMode::GateOff];
-const CUSTOM: &[ClusterMode] = &[ClusterMode::Custom];
-const WITHOUT_GATE: &[ClusterMode] = &[ClusterMode::GateOff, ClusterMode::Custom];
+const GATE_ON: &[ClusterMode] = &[GateOn];
+const GATE_OFF: &[ClusterMode] = &[GateOff];
+const CUSTOM: &[ClusterMode] = &[Custom];
+const WITHOUT_GATE: &[ClusterMode] = &[GateOff, Custom];
 /// Every kind of cluster that our candidates can be elected on.
-const MODES: &[ClusterMode] = &[
-    ClusterMode::GateOn,
-    ClusterMode::GateOff,
-    ClusterMode::Custom,
-];
+const MODES: &[ClusterMode] = &[GateOn, GateOff, Custom];
 /// The same, and the API server that is built into `elector dev`.
-const EVERYWHERE: &[ClusterMode] = &[
-    ClusterMode::GateOn,
-    ClusterMode::GateOff,
-    ClusterMode::Custom,
-    ClusterMode::Embedded,
-];
+const EVERYWHERE: &[ClusterMode] = &[GateOn, GateOff, Custom, Embedded];
 /// Those with LeaseCandidates of Kubernetes' own, which client-go needs.
-const NATIVE: &[ClusterMode] = &[ClusterMode::GateOn, ClusterMode::GateOff];
+const NATIVE: &[ClusterMode] = &[GateOn, GateOff];
 /// Where unmodified client-go stands as a candidate.
-const CLIENT_GO_MODES: &[ClusterMode] = &[
-    ClusterMode::GateOn,
-    ClusterMode::GateOff,
-    ClusterMode::Embedded,
-];
+const CLIENT_GO_MODES: &[ClusterMode] = &[GateOn, GateOff, Embedded];
 
 /// W: the lease duration of all candidates here.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -103,6 +91,11 @@ fn crash_limit(implementation: Implementation) -> Duration {
         }
 }
 
+/// Adds the scenarios of these modules.
+macro_rules! add_all {
+    ($suite:ident: $($module:ident)*) => { $($module::add(&mut $suite);)* };
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().collect();
     if arguments
@@ -112,46 +105,13 @@ fn main() -> ExitCode {
         return controllers::run_replica(&arguments);
     }
     let mut suite = Suite::default().with_table(installed::STEPS);
-    for add in [
-        annotated::add,
-        auto::add,
-        bad_input::add,
-        controllers::add,
-        drained::add,
-        elections::add,
-        electors::add,
-        events::add,
-        fence::add,
-        first_start::add,
-        flooded_namespace::add,
-        groups::add,
-        hand_overs::add,
-        installed::add,
-        kubectl_plugin::add,
-        large_candidates::add,
-        migration::add,
-        outage::add,
-        overwritten::add,
-        owner_references::add,
-        plain::add,
-        plain_faults::add,
-        playbook::add,
-        policies::add,
-        programs::add,
-        readme::add,
-        restored::add,
-        rights::add,
-        rolling_update::add,
-        rules::add,
-        schedulers::add,
-        standby::add,
-        strangers::add,
-        two_api_servers::add,
-        two_builds::add,
-        upgrade::add,
-    ] {
-        add(&mut suite);
-    }
+    add_all!(suite:
+        annotated auto bad_input controllers drained elections electors events fence first_start
+        flooded_namespace groups hand_overs installed kubectl_plugin large_candidates migration
+        outage overwritten owner_references plain plain_faults playbook policies programs readme
+        restored rights rolling_update rules schedulers standby strangers two_api_servers two_builds
+        upgrade
+    );
     match suite.run(env::args()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
