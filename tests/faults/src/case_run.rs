@@ -52,7 +52,7 @@ pub(crate) struct CaseRun {
     turn: Option<OwnedSemaphorePermit>,
     /// Revisions that a stranger wrote.
     foreign: Vec<ResourceVersion>,
-    /// The names of the processes that were killed.
+    /// The names of the processes that were killed, or asked to end.
     killed: Vec<String>,
     /// When the leader was let go, or killed.
     fault_end: Option<FaultEnd>,
@@ -63,6 +63,9 @@ const STARTS: Duration = Duration::from_secs(30);
 
 /// The time that a leader may take to renew.
 const RENEWS: Duration = Duration::from_secs(20);
+
+/// The pause between two annotations of a stranger.
+const ANNOTATION: Duration = Duration::from_millis(100);
 
 /// The time from the start of the fault until the leader is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
@@ -288,49 +291,54 @@ impl CaseRun {
             }
             FaultScript::AtLeader(network, lasts) => {
                 self.candidates[leader].port.set(network);
-                sleep(lasts).await;
-                self.note_fault_end(leader);
-                self.candidates[leader].port.set(NetworkCondition::Normal);
+                self.heal(leader, lasts).await;
             }
             FaultScript::CutOff(lasts) => {
                 let member = &self.candidates[leader];
                 self.log.cut_off(Some(member.process.name()));
                 member.port.set(NetworkCondition::Partition);
-                sleep(lasts).await;
-                self.note_fault_end(leader);
-                self.candidates[leader].port.set(NetworkCondition::Normal);
+                self.heal(leader, lasts).await;
                 self.log.cut_off(None);
             }
-            FaultScript::AtAllAndKill(network, lasts) => {
-                self.candidates
-                    .iter()
-                    .for_each(|member| member.port.set(network));
+            FaultScript::AtAllAndEnd(network, lasts, signal) => {
+                self.set_all(network);
                 sleep(KILL_AFTER).await;
-                self.kill_leader(leader)?;
+                match signal {
+                    Signal::TERM => self.terminate(leader)?,
+                    _ => self.kill_leader(leader)?,
+                }
                 sleep(lasts - KILL_AFTER).await;
-                self.candidates
-                    .iter()
-                    .for_each(|member| member.port.set(NetworkCondition::Normal));
+                self.set_all(NetworkCondition::Normal);
             }
-            FaultScript::Stranger(edit, LeaderCondition::Undisturbed) => {
-                self.edit_lease(edit).await?;
-                self.note_fault_end(leader);
+            FaultScript::Roll => {
+                for old in 0..self.candidates.len() {
+                    let name = format!("{}-new", self.candidates[old].process.name());
+                    self.start_candidate(&name).await?;
+                    sleep(AWAY).await;
+                    self.terminate(old)?;
+                    sleep(AWAY).await;
+                }
             }
-            FaultScript::Stranger(edit, LeaderCondition::Partitioned(lasts)) => {
-                self.candidates[leader]
-                    .port
-                    .set(NetworkCondition::Partition);
-                self.edit_lease(edit).await?;
-                sleep(lasts).await;
-                self.note_fault_end(leader);
-                self.candidates[leader].port.set(NetworkCondition::Normal);
+            FaultScript::Annotate(lasts) => {
+                let end = self.pulse() + lasts;
+                while self.pulse() < end {
+                    self.edit_lease(LeaseEdit::Annotate).await?;
+                    sleep(ANNOTATION).await;
+                }
             }
-            FaultScript::Stranger(edit, LeaderCondition::Stopped(lasts)) => {
-                self.candidates[leader].process.signal_all(Signal::STOP)?;
+            FaultScript::Stranger(edit, condition) => {
+                let ProxiedProcess { process, port } = &mut self.candidates[leader];
+                match condition {
+                    LeaderCondition::Undisturbed => {}
+                    LeaderCondition::Partitioned(_) => port.set(NetworkCondition::Partition),
+                    LeaderCondition::Stopped(_) => process.signal_all(Signal::STOP)?,
+                }
                 self.edit_lease(edit).await?;
-                sleep(lasts).await;
-                self.note_fault_end(leader);
-                self.candidates[leader].process.signal_all(Signal::CONT)?;
+                match condition {
+                    LeaderCondition::Undisturbed => self.note_fault_end(leader),
+                    LeaderCondition::Partitioned(lasts) => self.heal(leader, lasts).await,
+                    LeaderCondition::Stopped(lasts) => self.wake(leader, lasts).await?,
+                }
             }
             FaultScript::KillElector { electors } => {
                 self.killed.push(self.electors[0].kill()?);
@@ -357,14 +365,40 @@ impl CaseRun {
         Ok(())
     }
 
+    /// Asks it to end.
+    fn terminate(&mut self, candidate: usize) -> Result<()> {
+        let process = &mut self.candidates[candidate].process;
+        self.killed.push(process.name().to_owned());
+        process.signal(Signal::TERM)
+    }
+
     /// Stops it, lets arrive what is held back from it, and wakes it when the time is over.
     async fn stop(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
         let ProxiedProcess { process, port } = &mut self.candidates[candidate];
         process.signal_all(Signal::STOP)?;
         port.set(NetworkCondition::Normal);
+        self.wake(candidate, lasts).await
+    }
+
+    /// Wakes it when the time is over.
+    async fn wake(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
         sleep(lasts).await;
         self.note_fault_end(candidate);
         self.candidates[candidate].process.signal_all(Signal::CONT)
+    }
+
+    /// Has its network be well when the time is over.
+    async fn heal(&mut self, candidate: usize, lasts: Duration) {
+        sleep(lasts).await;
+        self.note_fault_end(candidate);
+        self.candidates[candidate]
+            .port
+            .set(NetworkCondition::Normal);
+    }
+
+    fn set_all(&self, network: NetworkCondition) {
+        let ports = self.candidates.iter().map(|member| &member.port);
+        ports.for_each(|port| port.set(network));
     }
 
     /// A stranger's edit, through no proxy.
@@ -411,7 +445,7 @@ impl CaseRun {
             let name = member.process.name().to_owned();
             match (member.process.has_ended()?, self.killed.contains(&name)) {
                 (true, false) => found.push(format!("{name} ended")),
-                (false, true) => found.push(format!("{name} was killed and lives")),
+                (false, true) => found.push(format!("{name} was ended and lives")),
                 (true, true) | (false, false) => {}
             }
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::CandidateTiming;
+use rustix::process::Signal;
 
 use crate::last_operation::AFTER_WAKING;
 use crate::network::NetworkCondition;
@@ -45,8 +46,12 @@ pub(crate) enum FaultScript {
     AtLeader(NetworkCondition, Duration),
     /// The leader reaches neither the API server nor the register.
     CutOff(Duration),
-    /// A network condition for all candidates; the leader is killed under it.
-    AtAllAndKill(NetworkCondition, Duration),
+    /// A network condition for all candidates; the leader is ended under it, by this signal.
+    AtAllAndEnd(NetworkCondition, Duration, Signal),
+    /// Each candidate is replaced: another one starts, and then it is ended by SIGTERM.
+    Roll,
+    /// A stranger writes an annotation of the Lease again and again, for this time.
+    Annotate(Duration),
     /// A stranger does something to the Lease, when the leader is well or not.
     Stranger(LeaseEdit, LeaderCondition),
     /// This number of electors; one is killed together with the leader, and is back after a while if it is the only one.
@@ -72,6 +77,8 @@ pub(crate) enum ElectorStart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseEdit {
     Delete,
+    /// Writes an annotation that nobody knows.
+    Annotate,
     /// Leaves the object, without anything in its spec but an empty holder.
     Empty,
 }
@@ -117,7 +124,9 @@ impl FaultScenario {
             // It differs from other plain candidates where a Lease is missing or emptied, and nowhere else.
             _ if subject == TestSubject::AsClientGo => false,
             FaultScript::KillElector { .. } | FaultScript::AtElector { .. } => subject.is_elected(),
-            FaultScript::StopInFlight(_) => subject.has_lease(),
+            FaultScript::StopInFlight(_) | FaultScript::Roll | FaultScript::Annotate(_) => {
+                subject.has_lease()
+            }
             FaultScript::StopHolder(_) => subject.is_command(),
             _ => true,
         }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use crate::fault::ElectorStart::{Along, Before};
 use crate::fault::FaultScript::{
-    AtAllAndKill, AtElector, AtLeader, CutOff, FirstStart, Kill, KillElector, Nothing, Stop,
-    StopHolder, StopInFlight, Stranger,
+    Annotate, AtAllAndEnd, AtElector, AtLeader, CutOff, FirstStart, Kill, KillElector, Nothing,
+    Roll, Stop, StopHolder, StopInFlight, Stranger,
 };
 use crate::fault::LeaderCondition::{Partitioned, Stopped, Undisturbed};
 use crate::fault::LeaseEdit::{Delete, Empty};
@@ -42,6 +44,7 @@ pub const FAULTS: &[FaultScenario] = faults! {
     "first-start-beside-elector" "three processes start on an empty cluster, whose elector has been up for 30 s": FirstStart(Before), 60;
     "killed" "leader killed, for good": Kill { back_after: None }, 60, runs = 3, sliced = true;
     "killed-and-back" "leader killed, started again after 5 s": Kill { back_after: Some(AWAY) }, 60, runs = 3;
+    "rolling-update" "three replicas replaced one by one, each ended by SIGTERM": Roll, 60, runs = 3;
     "stop-5" "leader stopped for 5 s (SIGSTOP)": Stop(s(5)), 45, runs = 4;
     "stop-20" "leader stopped for 20 s": Stop(s(20)), 60, runs = 4, sliced = true;
     "stop-60" "leader stopped for 60 s": Stop(s(60)), 100, runs = 4;
@@ -67,8 +70,10 @@ pub const FAULTS: &[FaultScenario] = faults! {
     "refused" "the leader's connections are reset, for 40 s": AtLeader(Reject, s(40)), 80;
     "429" "429 with Retry-After 1 for the leader, for 40 s": AtLeader(TooManyRequests(1), s(40)), 80;
     "500" "500 for the leader, for 40 s": AtLeader(ServerErrors, s(40)), 80;
-    "watches-frozen" "watches of all candidates silent for 40 s, leader killed after 2 s": AtAllAndKill(FrozenWatches, s(40)), 80, explains = s(9), sliced = true;
-    "watches-broken" "watches of all candidates broken for 40 s, leader killed after 2 s": AtAllAndKill(BrokenWatches, s(40)), 80, explains = s(9);
+    "watches-frozen" "watches of all candidates silent for 40 s, leader killed after 2 s": AtAllAndEnd(FrozenWatches, s(40), Signal::KILL), 80, explains = s(9), sliced = true;
+    "watches-broken" "watches of all candidates broken for 40 s, leader killed after 2 s": AtAllAndEnd(BrokenWatches, s(40), Signal::KILL), 80, explains = s(9);
+    "hand-over-late" "replies to all candidates 3 s late for 40 s, leader ended by SIGTERM after 2 s": AtAllAndEnd(LateReplies(s(3)), s(40), Signal::TERM), 80, runs = 3;
+    "annotated" "a stranger annotates the Lease ten times a second, for 40 s": Annotate(s(40)), 60, runs = 3;
     "lease-deleted" "Lease deleted by a stranger": Stranger(Delete, Undisturbed), 60, runs = 3, sliced = true;
     "lease-deleted-partitioned" "Lease deleted while the leader is cut off from the API server for 20 s": Stranger(Delete, Partitioned(s(20))), 60, sliced = true;
     "lease-deleted-stopped" "Lease deleted while the leader is stopped for 20 s": Stranger(Delete, Stopped(s(20))), 60;

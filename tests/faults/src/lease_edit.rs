@@ -18,21 +18,27 @@ pub(crate) async fn make(leases: &Api<Lease>, edit: LeaseEdit) -> Result<Option<
         deleted.context("failed to delete the lease")?;
         return Ok(None);
     }
-    let empty = || async {
+    let write = || async {
         let mut lease = leases.get(LEASE).await?;
-        lease.spec = Some(LeaseSpec {
-            holder_identity: Some(String::new()),
-            ..LeaseSpec::default()
-        });
+        if edit == LeaseEdit::Annotate {
+            let seen = lease.metadata.resource_version.clone().unwrap_or_default();
+            let annotations = lease.metadata.annotations.get_or_insert_default();
+            annotations.insert("example.com/seen".to_owned(), seen);
+        } else {
+            lease.spec = Some(LeaseSpec {
+                holder_identity: Some(String::new()),
+                ..LeaseSpec::default()
+            });
+        }
         leases.replace(LEASE, &PostParams::default(), &lease).await
     };
-    let emptied = loop {
-        match empty().await {
+    let written = loop {
+        match write().await {
             // The holder renewed in between.
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
-            result => break result.context("failed to empty the lease")?,
+            result => break result.context("failed to edit the lease")?,
         }
     };
-    let version = emptied.metadata.resource_version.unwrap_or_default();
+    let version = written.metadata.resource_version.unwrap_or_default();
     Ok(Some(ResourceVersion(version.parse()?)))
 }
