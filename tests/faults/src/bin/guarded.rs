@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use elector_candidate::{Candidate, Config, Leadership};
+use elector_candidate::{Candidate, Config, Leadership, shutdown_signal};
 use elector_runtime::{ClientArgs, connect};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -115,8 +115,8 @@ async fn main() -> Result<()> {
             Ok::<(), Infallible>(())
         }
     };
-    let outcome = candidate.run(work, std::future::pending::<()>()).await?;
-    anyhow::bail!("the candidate ended: {outcome:?}");
+    candidate.run(work, shutdown_signal()?).await?;
+    Ok(())
 }
 
 /// Is done when this process has gone on for long enough after SIGTERM; never, where that ends it by itself.
