@@ -40,19 +40,10 @@ pub(crate) async fn carry(
 ) {
     let (from_client, to_client) = socket.split();
     let (from_server, to_server) = tokio::io::split(server);
+    let of = || network.clone();
     let both = tokio::try_join!(
-        relay(
-            (Direction::ToServer, odd),
-            from_client,
-            to_server,
-            network.clone()
-        ),
-        relay(
-            (Direction::ToClient, odd),
-            from_server,
-            to_client,
-            network.clone()
-        ),
+        relay(Direction::ToServer, odd, from_client, to_server, of()),
+        relay(Direction::ToClient, odd, from_server, to_client, of()),
     );
     if both.is_err() {
         // A cut wire looks cut: a reset, and not the polite end of a stream. Fails where it is closed already.
@@ -62,7 +53,8 @@ pub(crate) async fn carry(
 
 /// Carries bytes one way until their source ends. An error when the wire is cut.
 async fn relay(
-    (direction, odd): (Direction, bool),
+    direction: Direction,
+    odd: bool,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut network: watch::Receiver<NetworkCondition>,
