@@ -403,6 +403,19 @@ impl ModelProcess {
             self.message = Some(LeaseMessage::Dead(request.kind().cloned()));
         }
         self.orphans.retain(|request| request.may_land(store));
+        let sent = match &self.message {
+            Some(LeaseMessage::Sent(request)) => Some(request),
+            Some(LeaseMessage::Landed(..) | LeaseMessage::Dead(_)) | None => None,
+        };
+        let requests = sent.into_iter().chain(&self.orphans);
+        let news = self.backlog.iter().filter_map(LeaseNews::record);
+        let shown: Vec<_> = requests
+            .filter_map(LeaseRequest::record)
+            .chain(news)
+            .chain(store.lease.as_ref().map(|lease| &lease.record))
+            .filter_map(|record| record.renew_time)
+            .collect();
+        self.holder.forget_attempts(|time| shown.contains(&time));
     }
 
     /// True if its watch is about to deliver what it knows already.
@@ -523,6 +536,13 @@ impl LeaseNews {
             None => Self::Deleted(store.revision),
         }
     }
+
+    const fn record(&self) -> Option<&LeaseRecord> {
+        match self {
+            Self::Seen(lease) => Some(&lease.record),
+            Self::Deleted(_) => None,
+        }
+    }
 }
 
 impl Renumber for LeaseNews {
@@ -541,6 +561,14 @@ impl LeaseRequest {
         match self {
             Self::Put(_, _, write) => store.may_accept(write, Side::Candidate),
             Self::Post(_) => store.lease.is_none() || store.interference.deletions > 0,
+        }
+    }
+
+    /// The record that it would write over another.
+    const fn record(&self) -> Option<&LeaseRecord> {
+        match self {
+            Self::Put(_, _, write) => Some(&write.record),
+            Self::Post(_) => None,
         }
     }
 

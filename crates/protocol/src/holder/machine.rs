@@ -13,7 +13,7 @@ use crate::lease::LeaseSnapshot;
 use crate::lease_watch::NewsSource;
 use crate::names::{ResourceVersion, Term, Token};
 use crate::renumber::renumber;
-use crate::time::{Instant, Moment};
+use crate::time::{Instant, Moment, Timestamp};
 use crate::timing::CandidateTiming;
 use crate::tracked::TrackedObject;
 
@@ -389,6 +389,14 @@ impl Holder {
     /// Asks for a read of the Lease: for callers that have heard nothing for longer than they should.
     pub fn request_read(&mut self) {
         self.tracked.want_read();
+    }
+
+    /// Forgets the attempts of unknown outcome whose `renewTime` no revision can show any more. Nothing that follows
+    /// depends on them, but only a caller who sees the store and every request can say so: the model check, which has
+    /// fewer states thereby.
+    pub fn forget_attempts(&mut self, may_show: impl Fn(Timestamp) -> bool) {
+        self.unresolved
+            .retain(|attempt| may_show(attempt.renew_time));
     }
 
     /// The knowledge for an acquisition, where this process makes any and no operator wants it not to lead.

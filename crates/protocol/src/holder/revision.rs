@@ -122,7 +122,7 @@ impl Holder {
             return Err(Ending::Lost(Loss::NewTerm));
         }
         if let Some(attempt) = self.attempt_of(record) {
-            return Ok(Some(attempt.sent_at));
+            return Ok(attempt.sent_at);
         }
         if record.renew_time != known.record.renew_time {
             return Err(Ending::Lost(Loss::NameShared));
@@ -157,7 +157,7 @@ impl Holder {
         }
         let holding = Holding {
             token,
-            proven: attempt.sent_at,
+            proven: attempt.sent_at?,
             work: WorkState::Due,
         };
         (now < self.deadline(&holding)).then_some(holding)
@@ -229,5 +229,12 @@ impl Holder {
             // Never started; and no other end than a loss is possible while the work runs.
             _ => TermPhase::Waiting { ended: None },
         };
+        let in_flight = match &mut self.in_flight {
+            Some(InFlight::Write { attempt, .. }) => Some(attempt),
+            Some(InFlight::Create) | None => None,
+        };
+        for attempt in in_flight.into_iter().chain(&mut self.unresolved) {
+            attempt.sent_at = None;
+        }
     }
 }

@@ -75,8 +75,9 @@ impl Holder {
     /// Forgets attempts that could no longer carry a belief if they were proven.
     fn drop_old_attempts(&mut self, now: Instant) {
         let carries = self.config.timing.renew_deadline;
+        let is_old = |sent_at: Instant| sent_at.after(carries) <= now;
         self.unresolved
-            .retain(|attempt| now < attempt.sent_at.after(carries));
+            .retain(|attempt| !attempt.sent_at.is_some_and(is_old));
     }
 
     /// Starts or stops the work, or tells how the term ended.
@@ -275,7 +276,7 @@ impl Holder {
                 begins: kind.begins_term(),
                 base: known.version,
                 renew_time: at,
-                sent_at: now.holder,
+                sent_at: Some(now.holder),
             },
         });
         Some(Effect::Write { kind, write })

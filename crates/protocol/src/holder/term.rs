@@ -45,7 +45,9 @@ pub(super) struct WriteAttempt {
     /// The version that it replaces.
     pub(super) base: ResourceVersion,
     pub(super) renew_time: Timestamp,
-    pub(super) sent_at: Instant,
+    /// When it was sent, from where the belief counts that it proves. `None` for one of a term that is over: it shows at
+    /// most that nobody came between (R20).
+    pub(super) sent_at: Option<Instant>,
 }
 
 /// A request under way that changes the Lease.
