@@ -202,15 +202,16 @@ fn grants_that_a_preference_brought_about_count_like_hand_overs() {
         }
         fixture.release();
         fixture.grants("a");
+        fixture.register("c", 1);
         if counts {
-            fixture.register("c", 1);
             regrant(&mut fixture);
             fixture.ack("c");
             assert_eq!(held_back(&fixture), Some((after(1), 60)));
         } else {
-            regrant(&mut fixture);
-            fixture.register("c", 1);
-            hand_over(&mut fixture, "c");
+            fixture.pass(5.0);
+            fixture.ack("b");
+            fixture.ack("c");
+            fixture.grants("c");
         }
     }
 }
