@@ -408,10 +408,9 @@ impl ModelProcess {
             Some(LeaseMessage::Landed(..) | LeaseMessage::Dead(_)) | None => None,
         };
         let requests = sent.into_iter().chain(&self.orphans);
-        let news = self.backlog.iter().filter_map(LeaseNews::record);
         let shown: Vec<_> = requests
             .filter_map(LeaseRequest::record)
-            .chain(news)
+            .chain(self.backlog.iter().filter_map(LeaseNews::record))
             .chain(store.lease.as_ref().map(|lease| &lease.record))
             .filter_map(|record| record.renew_time)
             .collect();
