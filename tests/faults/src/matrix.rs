@@ -142,10 +142,9 @@ fn print_progress(
     let name = case.name();
     match outcome {
         Ok(one) => {
-            let state = if one.failures.is_empty() {
-                "ok"
-            } else {
-                "FAILED"
+            let state = match one.failures.as_slice() {
+                [] => "ok".to_owned(),
+                failures => format!("FAILED: {}", failures.join("; ")),
             };
             let seen = &one.analysis;
             let last = one.last_operation.map_or_else(String::new, |last| {
@@ -164,9 +163,6 @@ fn print_progress(
                 seen.work,
                 one.stall
             );
-            for failure in &one.failures {
-                println!("    {failure}");
-            }
         }
         Err(error) => println!("test {name} ... FAILED ({error:#})"),
     }

@@ -27,6 +27,8 @@ pub(super) struct ProgramResult {
     name: String,
     pub(super) count: TestCount,
     took: Duration,
+    /// The line of each test that failed.
+    failed: Vec<String>,
     /// Why it counts as failed, whatever it counted itself.
     pub(super) failure: Option<String>,
 }
@@ -65,6 +67,7 @@ fn run_one(program: ProgramRun, limit: Duration, speech: &Mutex<()>) -> ProgramR
         name: program.name,
         count: TestCount::default(),
         took: Duration::ZERO,
+        failed: Vec::new(),
         failure: None,
     };
     match run_to_end(program.command, limit, &mut result, speech) {
@@ -113,6 +116,9 @@ fn run_to_end(
                 if count.is_none() && line.starts_with("test ") {
                     let _speech = speech.lock();
                     println!("{}: {line}", result.name);
+                    if line.contains(" ... FAILED") {
+                        result.failed.push(line);
+                    }
                 } else {
                     held.push(line);
                 }
@@ -152,7 +158,10 @@ impl ProgramResult {
         );
         match &self.failure {
             None => line,
-            Some(failure) => format!("{line}; FAILED ({failure})"),
+            Some(failure) => {
+                let failed = self.failed.iter().map(|test| format!("\n    {test}"));
+                format!("{line}; FAILED ({failure}){}", failed.collect::<String>())
+            }
         }
     }
 }
@@ -208,7 +217,7 @@ mod tests {
     #[test]
     fn a_program_that_fails_hides_none_of_the_others_and_all_are_counted() {
         let fails = shell(
-            "echo 'test result: FAILED. 1 passed; 2 failed; 3 ignored; 0 measured; 7 filtered out'; exit 101",
+            "echo test b ... FAILED; echo 'test result: FAILED. 1 passed; 2 failed; 3 ignored; 0 measured; 7 filtered out'; exit 101",
         );
         let mut missing = shell("");
         missing.command = Command::new("/nowhere/to/be/found");
@@ -226,7 +235,10 @@ mod tests {
             line.contains(": 1 passed, 2 failed, 3 skipped in "),
             "{line}"
         );
-        assert!(line.ends_with("FAILED (exit status: 101)"), "{line}");
+        assert!(
+            line.ends_with("FAILED (exit status: 101)\n    test b ... FAILED"),
+            "{line}"
+        );
         let sum: TestCount = ended.iter().map(|one| one.count).sum();
         assert_eq!(sum.to_string(), "13 passed, 2 failed, 3 skipped");
     }
