@@ -39,6 +39,9 @@ pub const TOKEN_TERM: &str = "elector.dev/token-term";
 /// client that leaves annotations alone has taken the lease, and its term may have the number of an older one.
 pub const TOKEN_HOLDER: &str = "elector.dev/token-holder";
 
+/// On a Lease: the life of the process that began the term, where it keeps an instance lock (R21).
+pub const LIFE: &str = "elector.dev/life";
+
 /// On a Lease: the strategy, where the server drops `spec.strategy`.
 pub const STRATEGY: &str = "elector.dev/strategy";
 

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use elector_protocol::{
-    Identity, LeaseKey, LeaseRecord, LeaseSnapshot, ResourceVersion, StrategyName, Term, Token, Uid,
+    Identity, LeaseKey, LeaseRecord, LeaseSnapshot, LifeId, ResourceVersion, StrategyName, Term,
+    Token, Uid,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -53,6 +54,7 @@ impl Lease {
                 .or(annotations.preferred_holder),
             token: annotations.token,
             token_term: annotations.token_term,
+            life: annotations.life,
         })
     }
 
@@ -118,6 +120,9 @@ impl Lease {
                 put(map, annotation::TOKEN_HOLDER, holder.map(Identity::as_str));
             }
         }
+        if record.token.is_none() || record.life != judged.life {
+            put(map, annotation::LIFE, text(record.life).as_deref());
+        }
         carrier.write(
             &mut next,
             record.strategy.as_ref(),
@@ -153,6 +158,7 @@ struct Annotations {
     token_term: Option<Term>,
     /// True if the token belongs to another holder.
     of_another: bool,
+    life: Option<LifeId>,
 }
 
 // === impl Annotations ===
@@ -189,6 +195,14 @@ impl Annotations {
             let note = |_| notes.push(unreadable_annotation(annotation::TOKEN_TERM, text, rule));
             text.parse().map(Term).map_err(note).ok()
         });
+        let life = value(annotation::LIFE).and_then(|text| {
+            let rule = "must be two numbers of 16 hexadecimal digits, joined by a dash";
+            let life = LifeId::parse(text);
+            if life.is_none() {
+                notes.push(unreadable_annotation(annotation::LIFE, text, rule));
+            }
+            life
+        });
         let holder = lease.spec.holder_identity.as_deref().unwrap_or_default();
         // An elector of before this annotation leaves it out.
         let of_another = value(annotation::TOKEN_HOLDER).is_some_and(|named| named != holder);
@@ -198,6 +212,7 @@ impl Annotations {
             token,
             token_term: token_term.filter(|_| !of_another),
             of_another,
+            life,
         };
         (annotations, notes)
     }
@@ -256,6 +271,7 @@ mod tests {
             preferred_holder: Identity::new("b"),
             token: Some(Token(ResourceVersion(u64::MAX))),
             token_term: Some(Term(7)),
+            life: LifeId::parse("0000000000000001-0000000000000002"),
         };
         let judged = lease(json!({"unknown": true}), json!({"keep": "me"}));
         for carrier in [Carrier::Unknown, Carrier::Fields, Carrier::Annotations] {
@@ -458,6 +474,7 @@ mod tests {
     fn nonsense_in_annotations_is_noted_and_errs_to_the_safe_side() {
         let unreadable = json!({
             "elector.dev/strategy": "x", "elector.dev/token": "-1", "elector.dev/token-term": "99999999999",
+            "elector.dev/life": "1-2",
         });
         let lease = lease(
             json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
@@ -470,6 +487,7 @@ mod tests {
                 "metadata.annotations[elector.dev/strategy]",
                 "metadata.annotations[elector.dev/token]",
                 "metadata.annotations[elector.dev/token-term]",
+                "metadata.annotations[elector.dev/life]",
             ]
         );
         let record = lease.record().unwrap();

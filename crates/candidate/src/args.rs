@@ -5,6 +5,7 @@ mod timing;
 
 use std::env;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -101,6 +102,11 @@ pub struct CandidateArgs {
     #[arg(long, env = "ELECTOR_CLIENT_GO_PEERS")]
     client_go_peers: bool,
 
+    /// File on storage of this node alone, by which this process leads on at once after a crash: it has a lock that what the
+    /// process starts inherits, and notes the terms that it begins [default: none, its lease has to expire]
+    #[arg(long, value_name = "FILE", env = "ELECTOR_INSTANCE_LOCK")]
+    instance_lock: Option<PathBuf>,
+
     /// Tell of its terms in Events on the Lease, for which its account needs the verb create of events.events.k8s.io
     #[cfg(feature = "events")]
     #[arg(long, env = "ELECTOR_RECORD_EVENTS")]
@@ -186,6 +192,7 @@ impl CandidateArgs {
             emulation_version: self.emulation_version.as_ref().map(Version::to_string),
             candidate_owner: self.owner(env::var("POD_NAME").ok())?,
             lease_owner: self.lease_owner.clone(),
+            instance_lock: self.instance_lock.clone(),
             by_flags: true,
             ..Config::plain(lease)
         };

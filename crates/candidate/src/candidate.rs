@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::event::{CandidateObserver, Event, observed_also};
 use crate::handle::CandidateHandle;
 use crate::health_monitor::{HealthMonitor, HealthProbe, HealthReports, health_probe};
+use crate::instance::SharedInstance;
 use crate::leadership::Leadership;
 #[cfg(feature = "metrics")]
 use crate::metrics::Metrics;
@@ -311,6 +312,7 @@ impl Candidate {
         );
         let orders = WorkOrders::default();
         let run = CandidateContext {
+            instance: SharedInstance::new(&self.config.given),
             config: self.config,
             seed: self.cluster.seed(),
             cluster: self.cluster.into_api_server(),

@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 
 use crate::boxed_work::MakeWork;
 use crate::event::{CandidateObserver, Event, TermOrigin};
+use crate::instance::SharedInstance;
 use crate::leadership::Leadership;
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
@@ -27,6 +28,7 @@ pub(crate) struct CandidateContext {
     pub(crate) monitor: Option<Arc<dyn RequestMonitor>>,
     pub(crate) status: StatusPublisher,
     pub(crate) sources: SessionSources,
+    pub(crate) instance: SharedInstance,
     /// Where the work runs: on the executor of the caller, which may be another one than that of the run.
     pub(crate) work_runtime: Handle,
 }

@@ -4,6 +4,7 @@ mod error;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::error::ConfigError;
@@ -49,6 +50,7 @@ pub struct Config {
     pub(crate) client_go_peers: bool,
     #[cfg(feature = "events")]
     pub(crate) record_events: bool,
+    pub(crate) instance_lock: Option<PathBuf>,
     pub(crate) one_term: bool,
     pub(crate) retry_work: bool,
     pub(crate) mode: Mode,
@@ -143,6 +145,7 @@ impl Config {
             client_go_peers: false,
             #[cfg(feature = "events")]
             record_events: false,
+            instance_lock: None,
             one_term: false,
             retry_work: false,
             mode: Mode::Plain,
@@ -293,6 +296,24 @@ impl Config {
     #[must_use]
     pub const fn client_go_peers(mut self, compete: bool) -> Self {
         self.client_go_peers = compete;
+        self
+    }
+
+    /// A file on storage of this node, on which the process keeps a lock that its children inherit, and in which it notes the
+    /// terms that it begins. Unset by default.
+    ///
+    /// A process that is started again after a crash obtains the lock when the one before and all that it started are dead.
+    /// It then leads on at once, where the Lease still shows a term of that one, although that has not expired
+    /// ([`TermOrigin::Rejoined`](crate::TermOrigin)). In all doubt it waits as always: the lock is held for longer than 2 s,
+    /// the machine was booted anew, the file is new, damaged or cannot be written. The log says so in one line.
+    ///
+    /// Each process has a file of its own, on a disk of its node and not on a network: in a Pod an `emptyDir`, which
+    /// containers that are started again keep. A child that closes the descriptors that it inherits must not outlive this
+    /// process. Requests of the dead process that are still under way may be applied beside the work of the new one, which
+    /// the fencing token tells apart.
+    #[must_use]
+    pub fn instance_lock(mut self, file: impl Into<PathBuf>) -> Self {
+        self.instance_lock = Some(file.into());
         self
     }
 

@@ -85,6 +85,9 @@ pub enum TermOrigin {
     },
     /// The term before had lapsed, and this process leads on in a new one: nobody had come between.
     Resumed,
+    /// An earlier life of this instance held the lease, which is dead, and this process leads on in a new term
+    /// ([`Config::instance_lock`](crate::Config::instance_lock)).
+    Rejoined,
     /// There is no election ([`Mode::Disabled`]).
     Disabled,
 }
@@ -129,6 +132,9 @@ impl Event {
                 }
                 if *by == TermOrigin::Resumed {
                     tracing::info!(%lease, %term, "resumed the lease: nobody had taken it");
+                }
+                if *by == TermOrigin::Rejoined {
+                    tracing::info!(%lease, %term, "rejoined the lease: the life that held it is dead");
                 }
                 tracing::info!(%lease, %term, %token, "leading");
             }

@@ -34,6 +34,7 @@ use crate::error::Error;
 use crate::event::{CandidateObserver, Event, observed_also};
 use crate::handle::CandidateHandle;
 use crate::health_monitor::{HealthMonitor, HealthProbe, health_probe};
+use crate::instance::SharedInstance;
 use crate::leadership::Leadership;
 #[cfg(feature = "metrics")]
 use crate::metrics::Metrics;
@@ -361,6 +362,7 @@ impl GroupCandidate {
         let first = first_part(self.member.member.as_str(), count);
         let (clock, seed) = (self.cluster.clock(), self.cluster.seed());
         let cluster = self.cluster.into_api_server();
+        let instance = SharedInstance::new(&self.member.configs[0].given);
         let parts = self.member.configs.into_iter().zip(self.statuses);
         let contexts = parts.zip(0..count).map(|((config, status), index)| {
             let reporters = (Arc::clone(&self.observer), None);
@@ -389,6 +391,7 @@ impl GroupCandidate {
                     pace: Arc::clone(&pace),
                     place: (index + count - first) % count,
                 },
+                instance: instance.clone(),
                 work_runtime: Handle::current(),
             }
         });

@@ -122,6 +122,7 @@ mod handle;
 mod health;
 mod health_monitor;
 mod identity;
+mod instance;
 #[cfg(feature = "kube5")]
 pub mod kube5;
 mod leader_gate;

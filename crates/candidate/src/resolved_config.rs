@@ -8,7 +8,9 @@ use elector_api::{
 use elector_protocol::holder::{
     Acquisition, HolderConfig, HolderMode, Loss, StopReason, TakeoverPolicy,
 };
-use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey, StrategyName, Version};
+use elector_protocol::{
+    CandidateTiming, Identity, Instant, LeaseKey, LifeId, StrategyName, Version,
+};
 use elector_runtime::Cluster as ApiServer;
 
 use crate::config::{Config, ConfigError, Mode, Setting};
@@ -169,8 +171,8 @@ impl ResolvedConfig {
         }
     }
 
-    /// The configuration of the machine that holds the lease.
-    pub(crate) fn holder(&self) -> HolderConfig {
+    /// The configuration of the machine that holds the lease, in this life of the process's instance, if it has one.
+    pub(crate) fn holder(&self, life: Option<LifeId>) -> HolderConfig {
         let acquisition = |strategy| Acquisition {
             strategy,
             max_lease_duration: self.given.max_lease_duration,
@@ -189,6 +191,7 @@ impl ResolvedConfig {
                 },
                 Mode::Plain => HolderMode::Plain(acquisition(None)),
             },
+            life,
         }
     }
 

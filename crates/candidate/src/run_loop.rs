@@ -53,21 +53,38 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 // === impl RunLoop ===
 
 impl RunLoop {
-    /// Runs sessions, and writes Events beside them where these are wanted.
+    /// Runs sessions under the instance lock, if there is one, and writes Events beside them where these are wanted.
     #[cfg_attr(
         not(feature = "events"),
         expect(unused_mut, reason = "it is changed where Events are recorded")
     )]
     pub(crate) async fn run(
         mut self,
-        shutdown: oneshot::Receiver<Infallible>,
+        mut shutdown: oneshot::Receiver<Infallible>,
     ) -> Result<RunEnd, Error> {
+        let instance = tokio::select! {
+            biased;
+            _ = &mut shutdown => return Ok(RunEnd::shut_down()),
+            instance = self.run.instance.begin_run() => instance,
+        };
         #[cfg(feature = "events")]
-        if let Some(publisher) = self.record_events() {
-            let clock = Arc::clone(&self.run.clock);
-            return publish_beside(publisher, clock, self.run_sessions(shutdown)).await;
+        let publisher = self.record_events();
+        #[cfg(feature = "events")]
+        let clock = Arc::clone(&self.run.clock);
+        let ended = self.run_sessions(shutdown);
+        #[cfg(feature = "events")]
+        let ended = async {
+            match publisher {
+                Some(publisher) => publish_beside(publisher, clock, ended).await,
+                None => ended.await,
+            }
+        };
+        let ended = ended.await;
+        let still_runs = |end: &RunEnd| end.term == Some(TermEnd::WorkStillRuns);
+        if let Some(instance) = instance.filter(|_| !ended.as_ref().is_ok_and(still_runs)) {
+            instance.settle();
         }
-        self.run_sessions(shutdown).await
+        ended
     }
 
     /// Records the terms from now on, if they are to be recorded.

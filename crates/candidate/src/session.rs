@@ -72,13 +72,18 @@ impl<'a> CandidateSession<'a> {
         api: ApiSource,
         served: Option<CandidateApi>,
     ) -> Self {
-        let (config, clock) = (&run.config, &run.clock);
+        let (config, clock, instance) = (&run.config, &run.clock, run.instance.lock());
         // Leases are the same in all of these APIs.
         let writer = Writer::new(run.cluster.clone(), served.unwrap_or(CandidateApi::V1Beta1));
         Self {
             run,
-            holder: HolderShell::new(config.holder(), config.lease.clone(), clock.holder())
-                .with_metadata(config.lease_metadata()),
+            holder: HolderShell::new(
+                config.holder(instance.as_ref().map(|lock| lock.life())),
+                config.lease.clone(),
+                clock.holder(),
+            )
+            .with_metadata(config.lease_metadata())
+            .with_instance(instance),
             registration: RegistrationShell::new(config, served.map(|_| writer.clone())),
             writer,
             api,

@@ -243,6 +243,7 @@ fn holder_config(election: &LeaderElection, seed: u64) -> HolderConfig {
             absent_lease_grace: Some(Duration::ZERO),
             ..Acquisition::plain()
         }),
+        life: None,
     }
 }
 

@@ -38,6 +38,8 @@ pub enum ChangeCause {
     Acquired,
     /// Its holder began its next term itself, since nobody had come between (R20).
     Resumed,
+    /// Its holder began the next term of an earlier life of its instance, which is dead (R21).
+    Rejoined,
     /// Its holder released it.
     Released,
     /// Its holder was removed by a process that speaks no protocol.
@@ -135,6 +137,10 @@ fn reason_of(
             ChangeCause::Resumed,
             name(holder) + " leads on in a new term",
         ),
+        Transition::Rejoined => (
+            ChangeCause::Rejoined,
+            name(holder) + " leads on after " + &name(previous) + ", which is dead",
+        ),
         Transition::Acquired => (ChangeCause::Acquired, name(holder) + " took it"),
         Transition::Granted | Transition::Renewed | Transition::Signalled => {
             let reason = "another elector granted it".to_owned();
@@ -189,6 +195,12 @@ mod tests {
                 "a",
                 Cause::Resumed,
                 "a leads on in a new term",
+            ),
+            (
+                Transition::Rejoined,
+                "b",
+                Cause::Rejoined,
+                "b leads on after a, which is dead",
             ),
             (Transition::Released, "", Cause::Released, "a released it"),
             (

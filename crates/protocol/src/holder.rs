@@ -21,6 +21,7 @@
 mod acquisition;
 mod config;
 mod decision;
+mod former_term;
 mod input;
 mod machine;
 mod revision;
@@ -33,6 +34,7 @@ mod tests;
 
 pub use config::{Acquisition, HolderConfig, HolderMode, TakeoverPolicy};
 pub use decision::{Decision, Effect, Ending, Loss, StopReason, WriteKind};
+pub use former_term::FormerTerm;
 pub use input::{LeaseEvent, LeaseOutcome, ReadFailed};
 pub use machine::{Belief, Holder};
 pub use wait::{Wait, WaitReason};

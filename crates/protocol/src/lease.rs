@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
+use crate::names::{Identity, LifeId, ResourceVersion, Term, Token, Uid};
 use crate::operator_overrides::OperatorOverrides;
 use crate::renumber::renumber;
 use crate::strategy::name::StrategyName;
@@ -29,6 +29,9 @@ pub struct LeaseRecord {
     pub token: Option<Token>,
     /// Annotation `elector.dev/token-term`: the term that the token belongs to.
     pub token_term: Option<Term>,
+    /// Annotation `elector.dev/life`: the life of a process that began the term and keeps an instance lock
+    /// ([R21](crate::rules#r21)).
+    pub life: Option<LifeId>,
 }
 
 /// One revision of a Lease.
@@ -151,6 +154,7 @@ impl LeaseRecord {
             preferred_holder: None,
             token: None,
             token_term: None,
+            life: None,
         }
     }
 
@@ -197,6 +201,7 @@ impl LeaseRecord {
             preferred_holder: None,
             token: None,
             token_term: None,
+            life: None,
         }
     }
 }

@@ -122,7 +122,7 @@
 //! * It queues nothing: one [`Election`](elector::Election) is one Lease. `elector-workqueue` says which is next.
 //! * It does not fence. A term has a [`Token`] that only grows; resources that are written under it have to check it.
 //!
-//! Rule ids ([R1] to [R18], [R20], [R22], [R23]) lead to the text of the rule in [`rules`], which states each with its source.
+//! Rule ids ([R1] to [R18], [R20] to [R23]) lead to the text of the rule in [`rules`], which states each with its source.
 //!
 //! [R1]: crate::rules#r1
 //! [R2]: crate::rules#r2
@@ -131,7 +131,6 @@
 //! [R17]: crate::rules#r17
 //! [R18]: crate::rules#r18
 //! [R20]: crate::rules#r20
-//! [R22]: crate::rules#r22
 //! [R23]: crate::rules#r23
 
 mod assign;
@@ -167,7 +166,7 @@ pub use group::{Assignment, GroupCounts, GroupPart, LeaseGroup, PartCandidate};
 pub use invalid_text::InvalidText;
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use lease_watch::{Freshness, LeasePresence, LeaseWatch, NewsSource, ObservedLease};
-pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
+pub use names::{Identity, LeaseKey, LifeId, ResourceVersion, Term, Token, Uid};
 pub use operator_overrides::{
     LONGEST_OVERRIDE, OperatorOverrides, OperatorPreference, OutOfTime, StandDown,
 };

@@ -62,6 +62,18 @@ pub struct Term(pub i32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub ResourceVersion);
 
+/// One life of a process that keeps an instance lock ([R21](crate::rules#r21)).
+///
+/// The instance is the lock, which outlives processes; at most one process and its children have it at a time. On the wire:
+/// sixteen hexadecimal digits of each, joined by a dash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LifeId {
+    /// The instance lock.
+    pub instance: u64,
+    /// The life.
+    pub life: u64,
+}
+
 /// Identities of electors begin with this and have another underscore behind the host; those of API servers, which hold
 /// the lock of the elector that is built in, have no second one.
 const ELECTOR_PREFIX: &str = "elector_";
@@ -246,6 +258,34 @@ impl fmt::Display for Token {
     }
 }
 
+// === impl LifeId ===
+
+impl LifeId {
+    /// The life that a text names, if it is in the very form in which `Display` writes it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (instance, life) = text.split_once('-')?;
+        let number = |digits: &str| {
+            let is_number = digits.len() == 16 && digits.bytes().all(|it| hex_digit(it).is_some());
+            u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
+        };
+        Some(Self {
+            instance: number(instance)?,
+            life: number(life)?,
+        })
+    }
+
+    /// True if the other is an earlier or a later life of the same instance.
+    pub const fn replaces(self, other: Self) -> bool {
+        self.instance == other.instance && self.life != other.life
+    }
+}
+
+impl fmt::Display for LifeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{:016x}", self.instance, self.life)
+    }
+}
+
 /// The bytes of a UUID, if the text is one in the very form in which `Display` would write it.
 fn uuid_of(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
@@ -311,6 +351,28 @@ mod tests {
         ] {
             assert_eq!(Identity::new(text).unwrap().pod(), pod, "{text}");
         }
+    }
+
+    #[test]
+    fn a_life_reads_as_it_is_shown_and_in_no_other_form() {
+        let (instance, life) = (0xabc, u64::MAX);
+        let id = LifeId { instance, life };
+        assert_eq!(LifeId::parse(&id.to_string()), Some(id));
+        let shown = "0000000000000abc-ffffffffffffffff";
+        assert_eq!(id.to_string(), shown);
+        for text in [
+            "",
+            &shown[1..],
+            &shown.to_uppercase(),
+            &shown.replace('-', "_"),
+        ] {
+            assert_eq!(LifeId::parse(text), None, "{text}");
+        }
+        assert!(id.replaces(LifeId { life: 0, ..id }) && !id.replaces(id));
+        assert!(!id.replaces(LifeId {
+            instance: 0,
+            life: 0
+        }));
     }
 
     #[test]

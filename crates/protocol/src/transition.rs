@@ -16,6 +16,8 @@ pub enum Transition {
     Acquired,
     /// The holder began its next term by itself ([R20](crate::rules#r20)).
     Resumed,
+    /// A process began the next term of an earlier life of its instance, which is dead ([R21](crate::rules#r21)).
+    Rejoined,
     /// The electee accepted, or the holder renewed ([R8](crate::rules#r8), [R11](crate::rules#r11)).
     Renewed,
     /// Nothing changed but what electors and operators say: strategy, preference, labels.
@@ -57,7 +59,11 @@ impl Transition {
         });
         Some(
             if !after.is_unaccepted_grant() && after.acquire_time.is_some() {
+                let lives = before.and_then(|record| record.life).zip(after.life);
                 match previous == Some(holder) {
+                    _ if lives.is_some_and(|(before, after)| after.replaces(before)) => {
+                        Self::Rejoined
+                    }
                     true => Self::Resumed,
                     false => Self::Acquired,
                 }
@@ -82,7 +88,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::names::{Identity, ResourceVersion, Token};
+    use crate::names::{Identity, LifeId, ResourceVersion, Token};
     use crate::time::Timestamp;
 
     fn id(name: &str) -> Identity {
@@ -122,6 +128,12 @@ mod tests {
             let token = Token(ResourceVersion(7));
             led.acquired(id(by), Duration::from_secs(5), token, at(5))
         };
+        let of_life = |life, record: &LeaseRecord| LeaseRecord {
+            life: Some(LifeId { instance: 1, life }),
+            ..record.clone()
+        };
+        let (first, again) = (of_life(1, &led), of_life(1, &acquired("a")));
+        let (second, renamed) = (of_life(2, &acquired("a")), of_life(2, &acquired("b")));
         let grant = granted(&led, "b");
         let cases = [
             (None, Some(&born), None),
@@ -153,6 +165,9 @@ mod tests {
                 Some(Transition::Granted),
             ),
             (Some(&led), Some(&acquired("a")), Some(Transition::Resumed)),
+            (Some(&first), Some(&again), Some(Transition::Resumed)),
+            (Some(&first), Some(&second), Some(Transition::Rejoined)),
+            (Some(&first), Some(&renamed), Some(Transition::Rejoined)),
             (
                 Some(&grant),
                 Some(&renewed(&grant, 6)),

@@ -12,8 +12,8 @@ use std::time::Duration;
 use elector_api::{Lease, LeaseMetadata, Malformed};
 use elector_protocol::elector::NewsSource;
 use elector_protocol::holder::{
-    Belief, Decision, Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed,
-    Wait,
+    Belief, Decision, Effect, Ending, FormerTerm, Holder, HolderConfig, LeaseEvent, LeaseOutcome,
+    ReadFailed, Wait,
 };
 use elector_protocol::{
     CandidateTiming, Instant, LeaseKey, LeaseSnapshot, MOST_WRITES_UNDER_WAY, Moment,
@@ -28,6 +28,7 @@ pub use self::request::LeaseResponse;
 use self::request::lease_request;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::instance_lock::InstanceLock;
 use crate::request::RequestError;
 use crate::request_slot::RequestSlot;
 use crate::watch::{Scope, Watch, WatchEvent, WatchOptions, watch_leases};
@@ -58,6 +59,8 @@ pub struct HolderShell {
     reads: bool,
     /// When the Lease last changed, as far as this process knows.
     changed_at: Instant,
+    /// Where its terms are noted before they begin (R21).
+    instance: Option<Arc<InstanceLock>>,
     /// True from when a read brought what the watch had not, until the watch brings anything.
     watch_lags: bool,
 }
@@ -103,6 +106,7 @@ impl HolderShell {
             kept: VecDeque::new(),
             reads: false,
             changed_at: now,
+            instance: None,
             watch_lags: false,
         }
     }
@@ -112,6 +116,18 @@ impl HolderShell {
     #[must_use]
     pub fn with_metadata(mut self, wanted: LeaseMetadata) -> Self {
         self.metadata = CarriedMetadata::new(wanted);
+        self
+    }
+
+    /// The same shell, for a life of that instance, which its configuration names: it begins the next of the terms that died
+    /// with earlier lives, and notes its own.
+    #[must_use]
+    pub fn with_instance(mut self, instance: Option<Arc<InstanceLock>>) -> Self {
+        if let Some(instance) = &instance {
+            let terms = instance.former_terms(&self.lease);
+            self.machine = self.machine.with_former_terms(terms);
+        }
+        self.instance = instance;
         self
     }
 
@@ -214,11 +230,26 @@ impl HolderShell {
             (self.base, timeout) = (Some(write.version), left);
         }
         self.reads = effect == Effect::Read;
+        let noted = self.note_term(&effect);
         let (lease, object) = (&self.lease, self.object.as_ref());
         let writer = self.metadata.carried_by(&effect, object, writer);
         if let Some(request) = lease_request(effect, lease, object, &writer, timeout) {
-            self.request.send(request);
+            self.request.send(match noted {
+                Some(noted) => noted.then(|()| request).boxed(),
+                None => request,
+            });
         }
+    }
+
+    /// Notes the term that a write begins, where an instance lock is kept.
+    fn note_term(&self, effect: &Effect) -> Option<BoxFuture<'static, ()>> {
+        let Effect::Write { kind, write } = effect else {
+            return None;
+        };
+        let term = FormerTerm::of(write).filter(|_| kind.begins_term())?;
+        let instance = Arc::clone(self.instance.as_ref()?);
+        let shown = self.machine.known().cloned();
+        Some(instance.note(self.lease.clone(), term, shown).boxed())
     }
 
     /// True if reads bring what the watch does not: it may be dead.

@@ -70,6 +70,7 @@ mod health_checks;
 mod holder_shell;
 #[cfg(feature = "http-server")]
 mod http_server;
+mod instance_lock;
 #[cfg(feature = "events")]
 mod lease_events;
 mod line;
@@ -116,6 +117,7 @@ pub use health_checks::{HealthCheck, HealthChecks};
 pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
 #[cfg(feature = "http-server")]
 pub use http_server::{HttpServer, ServerAnswer, ServerReply, ServerRequest};
+pub use instance_lock::{InstanceLock, InstanceLockError, InstanceRun};
 #[cfg(feature = "events")]
 pub use lease_events::{EventSeverity, LeaseEventRecorder, RecordedEvent};
 #[cfg(feature = "logging")]

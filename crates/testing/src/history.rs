@@ -40,6 +40,7 @@ fn of_lease(kind: ChangeKind, old: Option<&Value>, new: &Value) -> Option<String
             format!("grant {}", after.holder?)
         }
         Transition::Resumed => "resume".to_owned(),
+        Transition::Rejoined => "rejoin".to_owned(),
         Transition::Signalled => "prefer".to_owned(),
         Transition::Renewed if before.is_unaccepted_grant() => "accept".to_owned(),
         Transition::Renewed => "renew".to_owned(),

@@ -380,6 +380,7 @@ impl<'r> LeaseChecker<'r> {
                 match kind {
                     LeaseChangeKind::HandOff => RecordedEnd::HandedOver,
                     LeaseChangeKind::Release => RecordedEnd::Released,
+                    LeaseChangeKind::Rejoin => RecordedEnd::Died,
                     LeaseChangeKind::GrantExpired
                     | LeaseChangeKind::AcquireExpired
                     | LeaseChangeKind::Resume
@@ -404,6 +405,7 @@ impl<'r> LeaseChecker<'r> {
                 | LeaseChangeKind::AcquireUnheld
                 | LeaseChangeKind::AcquireExpired
                 | LeaseChangeKind::Resume
+                | LeaseChangeKind::Rejoin
                 | LeaseChangeKind::Displace
                 | LeaseChangeKind::OfClientGo
                 | LeaseChangeKind::Take => true,

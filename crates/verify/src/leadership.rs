@@ -254,6 +254,7 @@ impl<'a> LeadershipCheck<'a> {
                 RecordedEnd::HandedOver => "handed over",
                 RecordedEnd::Lasts
                 | RecordedEnd::Replaced
+                | RecordedEnd::Died
                 | RecordedEnd::Overwritten
                 | RecordedEnd::Deleted
                 | RecordedEnd::Unseen => {
@@ -392,10 +393,14 @@ fn limit(term_record: &TermRecord, limits: &Limits) -> Timestamp {
         .and_then(|lasts| Timestamp::from_micros(renewed.as_micros().saturating_add(lasts)))
         .unwrap_or(Timestamp::MAX);
     match (&term_record.end, term_record.ended) {
-        // The holder stopped before it wrote that (R12), or may have.
-        (RecordedEnd::HandedOver | RecordedEnd::Released | RecordedEnd::Unseen, Some(ended)) => {
-            limit.min(ended.at)
-        }
+        // The holder stopped before it wrote that (R12), or may have, or was dead.
+        (
+            RecordedEnd::HandedOver
+            | RecordedEnd::Released
+            | RecordedEnd::Died
+            | RecordedEnd::Unseen,
+            Some(ended),
+        ) => limit.min(ended.at),
         _ => limit,
     }
 }

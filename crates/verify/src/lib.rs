@@ -7,7 +7,7 @@
 //!   candidates and holders ────────────────> Participants ───┘
 //! ```
 //!
-//! It knows the rules (R1–R18, R20, R22, R23) and the invariants (S1–S12, L9) of docs/protocol.md, and nothing of how a lease is elected:
+//! It knows the rules (R1–R18, R20–R23) and the invariants (S1–S12, L9) of docs/protocol.md, and nothing of how a lease is elected:
 //! it never asks which candidate should have led, only whether what happened was allowed. It performs no I/O and reads no clock, so
 //! a simulation can pass its own times.
 

@@ -60,6 +60,8 @@ pub enum RecordedEnd {
     Released,
     /// The record was granted, reserved or taken although it was held, which its expiry alone permits (R3 b).
     Replaced,
+    /// A later life of its instance began the next term: the holder was dead (R21).
+    Died,
     /// Another writer wrote over it or blanked it.
     Overwritten,
     /// The Lease was deleted.
@@ -85,6 +87,7 @@ impl TermRecord {
             RecordedEnd::HandedOver | RecordedEnd::Released => self.ended,
             RecordedEnd::Lasts
             | RecordedEnd::Replaced
+            | RecordedEnd::Died
             | RecordedEnd::Overwritten
             | RecordedEnd::Deleted
             | RecordedEnd::Unseen => self.renewed,

@@ -147,6 +147,8 @@ pub enum LeaseChangeKind {
     AcquireExpired,
     /// A holder whose term had lapsed began its next one on its own unchanged record (R20).
     Resume,
+    /// A process began the next term of an earlier life of its instance, which was dead (R21).
+    Rejoin,
     /// An elector acquired a lock of electors whose last holder may still count on it, which does no harm (R17).
     Displace,
     /// A placeholder took the place of a holder that cannot be asked to yield.

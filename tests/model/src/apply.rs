@@ -100,6 +100,9 @@ impl SystemState {
             ProcessTransition::Crash => {
                 let name = run.next_name(index, process.name);
                 process.crash(name, Arc::clone(&system.configs[name]), run);
+                if run.mutant == Some(Mutant::RejoinBesideTheLiving) {
+                    self.share_notes(index);
+                }
             }
             ProcessTransition::Ack => self.ack(index, run),
             ProcessTransition::LandOrphan(number) => {
@@ -362,10 +365,23 @@ impl SystemState {
                 Occupancy::Unproven => Witnesses::TAKES_UNPROVEN,
             },
             WriteKind::Resume => Witnesses::RESUMES,
+            WriteKind::Rejoin => Witnesses::REJOINS,
             WriteKind::HandOff(_) => Witnesses::HANDS_OVER,
             WriteKind::Renew => Witnesses::UNLABELLED.when(!self.store.labelled),
             WriteKind::Release => Witnesses::empty(),
         }
+    }
+
+    /// A process that has just started takes the notes of the other ones for its own.
+    fn share_notes(&mut self, index: usize) {
+        let others = self.candidates.iter().enumerate();
+        let others = others.filter(|(other, _)| *other != index);
+        let notes: Vec<_> = others
+            .filter_map(|(_, process)| process.instance.as_ref())
+            .flat_map(|instance| instance.noted.clone())
+            .collect();
+        let process = Rc::make_mut(&mut self.candidates[index]);
+        process.holder = process.holder.clone().with_former_terms(notes);
     }
 
     /// True if a grant takes the place of a holder that crashed and has not even looked since.

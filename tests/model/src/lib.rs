@@ -26,6 +26,7 @@ mod clocks;
 mod elector;
 mod elector_variation;
 mod group;
+mod instance;
 mod intern;
 #[cfg(test)]
 mod meaning;

@@ -34,6 +34,12 @@ pub(super) enum Mutant {
     TrustTheName,
     /// A record of one's own name and term is taken for one's own record, whoever renewed it.
     ResumeByTerm,
+    /// A process that starts takes the notes of all for those of its own instance, which is dead.
+    RejoinBesideTheLiving,
+    /// A process that starts takes a record of its own name for that of an earlier life of its instance.
+    RejoinByName,
+    /// All lives of all instances have one id.
+    ShareTheLife,
     /// A holder writes a shorter duration from some moment on, and believes for H as before.
     Shorten,
     /// The same, with a shorter belief from the first such write; but a late reply to an older renewal still counts.

@@ -15,6 +15,7 @@ use elector_protocol::{
     ResourceVersion,
 };
 
+use super::instance::{ModelInstance, term_of};
 use super::mutant::Mutant;
 use super::numbers::{FRESH, MOMENT, NOW, timestamp};
 use super::process_variation::ProcessVariation;
@@ -41,6 +42,8 @@ pub(super) struct ModelProcess {
     /// True while a read is under way.
     pub(super) reading: bool,
     pub(super) work: ProcessWork,
+    /// What outlives it, where it keeps an instance lock.
+    pub(super) instance: Option<ModelInstance>,
     /// When the work was started, where that matters.
     started: Option<Instant>,
     /// Kept for mutants alone.
@@ -84,11 +87,20 @@ pub(super) enum ProcessWork {
 // === impl ModelProcess ===
 
 impl ModelProcess {
-    /// A process that has just started.
-    pub(super) fn new(name: usize, config: Arc<HolderConfig>) -> Self {
+    /// A process that has just started, in the present life of its instance, if it has one.
+    pub(super) fn of_instance(
+        name: usize,
+        config: Arc<HolderConfig>,
+        instance: Option<ModelInstance>,
+    ) -> Self {
+        let holder = match &instance {
+            Some(instance) => instance.holder(&config, instance.noted.clone()),
+            None => Holder::new(config),
+        };
         Self {
             name,
-            holder: Holder::new(config),
+            holder,
+            instance,
             registration: Registration::new("lease"),
             whole: false,
             backlog: Vec::new(),
@@ -111,10 +123,14 @@ impl ModelProcess {
         {
             orphans.push(request);
         }
+        let mut instance = self.instance.take();
+        if let Some(instance) = &mut instance {
+            instance.restart(run);
+        }
         *self = Self {
             registration,
             orphans,
-            ..Self::new(name, config)
+            ..Self::of_instance(name, config, instance)
         };
     }
 
@@ -178,6 +194,11 @@ impl ModelProcess {
                 let first = lists && self.holder.known().is_none();
                 if run.mutant == Some(Mutant::ResumeByTerm) {
                     self.variation.mistake(&mut seen, self.holder.known());
+                }
+                if run.mutant == Some(Mutant::RejoinByName) && self.holder.known().is_none() {
+                    let own = term_of(&seen).filter(|_| names(&seen.record, self.name));
+                    let terms = own.into_iter().collect();
+                    self.holder = self.holder.clone().with_former_terms(terms);
                 }
                 let at = run.mutant.map_or(MOMENT, |mutant| {
                     mutant.alter_sight(&mut seen, &mut source, first, store, run)
@@ -367,7 +388,9 @@ impl ModelProcess {
                 }
                 // Its reply may begin a term.
                 Some(LeaseMessage::Landed(Some(WriteKind::Acquire), _)) => break,
-                Some(LeaseMessage::Landed(Some(WriteKind::Resume), _)) if self.would_start() => {
+                Some(LeaseMessage::Landed(Some(WriteKind::Resume | WriteKind::Rejoin), _))
+                    if self.would_start() =>
+                {
                     break;
                 }
                 Some(LeaseMessage::Landed(Some(WriteKind::Accept), _))
@@ -408,13 +431,17 @@ impl ModelProcess {
             Some(LeaseMessage::Landed(..) | LeaseMessage::Dead(_)) | None => None,
         };
         let requests = sent.into_iter().chain(&self.orphans);
-        let shown: Vec<_> = requests
-            .filter_map(LeaseRequest::record)
+        let writes: Vec<_> = requests.filter_map(LeaseRequest::write).collect();
+        let records = writes.iter().map(|write| &write.record);
+        let shown: Vec<_> = records
             .chain(self.backlog.iter().filter_map(LeaseNews::record))
             .chain(store.lease.as_ref().map(|lease| &lease.record))
             .filter_map(|record| record.renew_time)
             .collect();
         self.holder.forget_attempts(|time| shown.contains(&time));
+        if let Some(instance) = &mut self.instance {
+            instance.forget(store.lease.as_ref(), &writes);
+        }
     }
 
     /// True if its watch is about to deliver what it knows already.
@@ -466,6 +493,9 @@ impl ModelProcess {
                 }
                 Effect::Write { kind, mut write } => {
                     self.variation.send(&kind, &mut write, run);
+                    if let Some(instance) = self.instance.as_mut().filter(|_| kind.begins_term()) {
+                        instance.note(&write);
+                    }
                     if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
                         // A holder that gives the lease away while its work goes on leads until that stops (R12).
                         self.variation.clings = self.work != ProcessWork::Idle;
@@ -512,6 +542,7 @@ impl Renumber for ModelProcess {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.holder.renumber(by);
         self.registration.renumber(by);
+        self.instance.renumber(by);
         self.backlog.renumber(by);
         self.message.renumber(by);
         self.orphans.renumber(by);
@@ -563,10 +594,10 @@ impl LeaseRequest {
         }
     }
 
-    /// The record that it would write over another.
-    const fn record(&self) -> Option<&LeaseRecord> {
+    /// The write over another record that it is, if it is one.
+    const fn write(&self) -> Option<&LeaseWrite> {
         match self {
-            Self::Put(_, _, write) => Some(&write.record),
+            Self::Put(_, _, write) => Some(write),
             Self::Post(_) => None,
         }
     }

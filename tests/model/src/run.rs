@@ -69,6 +69,8 @@ pub struct Run {
     pub(super) renames: bool,
     /// True if the work of a term that has lapsed may take its time, before the next one begins.
     pub(super) slow_stops: bool,
+    /// True if each process keeps an instance lock.
+    pub(super) rejoins: bool,
     /// True if an elector may ping at any time, whatever becomes of it.
     pub(super) pinged: bool,
     /// True if the electors may write the Lease.
@@ -390,6 +392,7 @@ impl Run {
                     acquisition: acquisition(Some(StrategyName::oldest_emulation_version())),
                 },
             },
+            life: None,
         }
     }
 

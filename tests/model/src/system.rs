@@ -14,6 +14,7 @@ use elector_protocol::{
 use super::canonical::Canonical;
 use super::clocks::Time;
 use super::elector::ElectorProcess;
+use super::instance::ModelInstance;
 use super::intern::{QuickMap, address};
 use super::mutant::Mutant;
 use super::numbers::{BUCKET, NOW, timestamp};
@@ -109,7 +110,9 @@ impl ModelSystem {
         let run = &self.run;
         let process = |index| {
             let name = run.name_of(index);
-            Rc::new(ModelProcess::new(name, Arc::clone(&self.configs[name])))
+            let instance = ModelInstance::new(index, run);
+            let config = Arc::clone(&self.configs[name]);
+            Rc::new(ModelProcess::of_instance(name, config, instance))
         };
         let mut state = SystemState {
             mix,

@@ -39,6 +39,8 @@ bitflags::bitflags! {
         const SPREAD = 1 << 15;
         /// A process whose term has lapsed begins its next one on its own record.
         const RESUMES = 1 << 16;
+        /// A process begins the next term of an earlier life, which is dead.
+        const REJOINS = 1 << 17;
     }
 }
 

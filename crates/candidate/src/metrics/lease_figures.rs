@@ -96,6 +96,7 @@ impl LeaseFigures {
                     TermOrigin::Granted => "granted",
                     TermOrigin::Acquired { .. } => "acquired",
                     TermOrigin::Resumed => "resumed",
+                    TermOrigin::Rejoined => "rejoined",
                     TermOrigin::Disabled => "disabled",
                 };
                 self.count(&self.families.terms_begun, &[("by", by)]);

@@ -83,6 +83,7 @@ impl LeaseWriteUnderWay {
                 WriteKind::Accept => "accept",
                 WriteKind::Acquire => "acquire",
                 WriteKind::Resume => "resume",
+                WriteKind::Rejoin => "rejoin",
                 WriteKind::Renew => "renew",
                 WriteKind::Release => "release",
                 WriteKind::HandOff(_) => "hand_off",

@@ -39,6 +39,7 @@ impl CandidateSession<'_> {
                 }
                 WriteKind::Accept => TermOrigin::Granted,
                 WriteKind::Resume => TermOrigin::Resumed,
+                WriteKind::Rejoin => TermOrigin::Rejoined,
                 _ => return,
             };
         }

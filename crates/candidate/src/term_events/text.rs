@@ -21,6 +21,7 @@ impl TermEventText {
         let how = match by {
             TermOrigin::Acquired { .. } => "acquired without an elector",
             TermOrigin::Resumed => "nobody had taken the lease since it lapsed",
+            TermOrigin::Rejoined => "an earlier life of this instance held the lease, and is dead",
             TermOrigin::Granted | TermOrigin::Disabled => "granted by an elector",
         };
         Self {

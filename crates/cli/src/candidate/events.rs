@@ -48,6 +48,8 @@ struct EventOutput<'a> {
     acquired: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resumed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rejoined: Option<bool>,
     /// The identity that the Lease names.
     holder: Option<&'a str>,
     /// When this process leads no more, unless another renewal succeeds.
@@ -202,6 +204,7 @@ impl<W: Write> EventLines<W> {
             token: term.map(|(_, token)| token),
             acquired: matches!(by, Some(TermOrigin::Acquired { .. })).then_some(true),
             resumed: (by == Some(TermOrigin::Resumed)).then_some(true),
+            rejoined: (by == Some(TermOrigin::Rejoined)).then_some(true),
             holder: status.holder().map(Identity::as_str),
             deadline: deadline.map(|at| Rfc3339(at).to_string()),
             reason,
@@ -298,14 +301,16 @@ mod tests {
         let free = Duration::from_secs(5);
         let acquired = Event::leading(TERM, 70, TermOrigin::acquired(free));
         let resumed = Event::leading(TERM, 70, TermOrigin::Resumed);
-        let told = lines(&[acquired, STOPPED, resumed]);
+        let rejoined = Event::leading(TERM, 70, TermOrigin::Rejoined);
+        let told = lines(&[acquired, STOPPED, resumed, rejoined]);
         let is = |way: &str| {
             told.iter()
                 .map(|line| line[way] == true)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(is("acquired"), [false, true, false, false]);
-        assert_eq!(is("resumed"), [false, false, false, true]);
+        assert_eq!(is("acquired"), [false, true, false, false, false]);
+        assert_eq!(is("resumed"), [false, false, false, true, false]);
+        assert_eq!(is("rejoined"), [false, false, false, false, true]);
     }
 
     /// A loss is reported before the work has stopped, and once.

@@ -1,6 +1,8 @@
-//! The command of a term of `elector candidate` has its token, and the lease for as long as it drains.
+//! The command of a term of `elector candidate` has its token, and the lease for as long as it drains. A process that is
+//! killed leads on as soon as it is started again.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,10 @@ const LEASE_DURATION: Duration = Duration::from_secs(4);
 impl LeadingCommand {
     /// Term 7 of its lease was released, so that it leads at once.
     fn start(script: &str) -> Self {
+        Self::start_with(&["--lease-duration=4s", "--renew-deadline=2s"], script)
+    }
+
+    fn start_with(flags: &[&str], script: &str) -> Self {
         let server = ApiServer::new(Config::default());
         server.put("leases", ("default", "web"), |lease| {
             lease["spec"] =
@@ -43,26 +49,29 @@ impl LeadingCommand {
             listen(&server).to_string(),
         )
         .unwrap();
-        let child = elector()
+        Self {
+            child: Self::spawn(folder.path(), flags, script),
+            server,
+            released,
+            folder,
+        }
+    }
+
+    fn spawn(folder: &Path, flags: &[&str], script: &str) -> Child {
+        elector()
             .args([
                 "candidate",
                 "--mode=plain",
                 "--lease=web",
                 "--namespace=default",
             ])
-            .args(["--lease-duration=4s", "--renew-deadline=2s"])
+            .args(flags)
             .args(["--grace-period=5m", "--kubeconfig=kubeconfig"])
             .args(["--", "sh", "-c", script])
-            .current_dir(folder.path())
+            .current_dir(folder)
             .stderr(Stdio::null())
             .spawn()
-            .unwrap();
-        Self {
-            child,
-            server,
-            released,
-            folder,
-        }
+            .unwrap()
     }
 
     fn record(&self) -> LeaseRecord {
@@ -123,4 +132,26 @@ fn the_lease_is_renewed_for_as_long_as_a_command_drains() {
     assert!(leading.child.wait().unwrap().success());
     leading.written("drained");
     assert_eq!(leading.record().holder, None);
+}
+
+/// R21: the lease lasts for an hour. What the command has started is killed with it, and has the lock until then.
+#[test]
+fn a_process_that_is_killed_leads_on_when_it_is_started_again() {
+    let flags = [
+        "--lease-duration=1h",
+        "--renew-deadline=40m",
+        "--instance-lock=lock",
+    ];
+    let script = |file| format!("echo $ELECTOR_HOLDER $ELECTOR_TERM > {file}; sleep 600 & wait");
+    let mut leading = LeadingCommand::start_with(&flags, &script("first"));
+    leading.written("first");
+    let first = leading.record();
+    leading.child.kill().unwrap();
+    leading.child.wait().unwrap();
+    leading.child = LeadingCommand::spawn(leading.folder.path(), &flags, &script("second"));
+    let told = leading.written("second");
+    let second = leading.record();
+    assert_eq!(told, format!("{} 9\n", second.holder.unwrap()));
+    assert!(second.life.unwrap().replaces(first.life.unwrap()));
+    assert!(second.token > first.token);
 }

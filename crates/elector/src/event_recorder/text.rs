@@ -42,6 +42,7 @@ pub(super) fn of_change(change: &LeadershipChange, lease: Option<&LeaseSnapshot>
         ChangeCause::HandedOver => ("HandedOver", Normal),
         ChangeCause::Acquired => ("Acquired", Normal),
         ChangeCause::Resumed => ("Resumed", Normal),
+        ChangeCause::Rejoined => ("Rejoined", Normal),
         ChangeCause::Released => ("Released", Normal),
         ChangeCause::Removed => ("Removed", Warning),
         ChangeCause::Deleted => ("Deleted", Warning),

@@ -283,6 +283,7 @@ fn holder_config(identity: Identity, config: &Config) -> HolderConfig {
             takeover: TakeoverPolicy::AllButElectors,
             ..Acquisition::plain()
         }),
+        life: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::names::Identity;
+use crate::names::{Identity, LifeId};
 use crate::strategy::name::StrategyName;
 use crate::timing::CandidateTiming;
 
@@ -15,6 +15,8 @@ pub struct HolderConfig {
     pub timing: CandidateTiming,
     /// The source of its terms.
     pub mode: HolderMode,
+    /// The life of this process, where it keeps an instance lock ([R21](crate::rules#r21)).
+    pub life: Option<LifeId>,
 }
 
 /// The source of a process's terms ([R18](crate::rules#r18)).

@@ -57,6 +57,8 @@ pub enum WriteKind {
     /// A process whose term has lapsed, and whose work has ended, begins its next term on its own unchanged record
     /// ([R20](crate::rules#r20)).
     Resume,
+    /// A process begins the next term of an earlier life of its instance, which is dead ([R21](crate::rules#r21)).
+    Rejoin,
     /// The holder's sign of life ([R11](crate::rules#r11)).
     Renew,
     /// The holder lets go, its work having stopped ([R12](crate::rules#r12)).
@@ -140,7 +142,10 @@ impl Renumber for Effect {
 impl WriteKind {
     /// True if a term begins with it.
     pub const fn begins_term(&self) -> bool {
-        matches!(self, Self::Accept | Self::Acquire | Self::Resume)
+        matches!(
+            self,
+            Self::Accept | Self::Acquire | Self::Resume | Self::Rejoin
+        )
     }
 }
 
@@ -150,6 +155,7 @@ impl fmt::Display for WriteKind {
             Self::Accept => "accept",
             Self::Acquire => "acquire",
             Self::Resume => "resume",
+            Self::Rejoin => "rejoin",
             Self::Renew => "renew",
             Self::Release => "release",
             Self::HandOff(_) => "hand-off",

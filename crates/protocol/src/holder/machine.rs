@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::acquisition::AcquisitionWatch;
 use super::config::HolderConfig;
 use super::decision::{Ending, WriteKind};
+use super::former_term::FormerTerm;
 use super::input::{LeaseEvent, LeaseOutcome, ReadFailed};
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
 use crate::lease::LeaseSnapshot;
@@ -37,8 +38,10 @@ pub struct Holder {
     pub(super) known: Option<LeaseSnapshot>,
     /// True if this process wrote the record that is known, as its exact renewTime says.
     pub(super) wrote_known: bool,
-    /// True if a read has been answered since the work ended, and since the last attempt to lead on after a lapse (R20); it
-    /// showed that very record.
+    /// Terms of earlier lives of this instance that the Lease may show yet (R21).
+    pub(super) former_terms: Vec<FormerTerm>,
+    /// True if a read has been answered since the work ended, and since the last attempt to lead on after a lapse or a death
+    /// (R20, R21); it showed that very record.
     pub(super) answered: bool,
     pub(super) phase: TermPhase,
     pub(super) in_flight: Option<InFlight>,
@@ -82,6 +85,7 @@ impl Holder {
             tracked: TrackedObject::unknown(),
             known: None,
             wrote_known: false,
+            former_terms: Vec::new(),
             answered: false,
             phase: TermPhase::Waiting { ended: None },
             in_flight: None,
@@ -89,6 +93,14 @@ impl Holder {
             shutdown: ShutdownStage::No,
             stands_down: false,
         }
+    }
+
+    /// The same process, given the terms of earlier lives of its instance. The instance lock proves that nothing of them works
+    /// any more ([R21](crate::rules#r21)).
+    #[must_use]
+    pub fn with_former_terms(mut self, terms: Vec<FormerTerm>) -> Self {
+        self.former_terms = terms;
+        self
     }
 
     /// True while this process may believe that it leads, computed from numbers on every call ([R9](crate::rules#r9)).
@@ -212,7 +224,8 @@ impl Holder {
         if newest_there_is && let Some(acquisition) = &mut self.acquisition {
             acquisition.note_read(now.monotonic, &self.config);
         }
-        self.answered = self.wrote_known && matches!(self.phase, TermPhase::Waiting { .. });
+        let waiting = matches!(self.phase, TermPhase::Waiting { .. });
+        self.answered = waiting && self.next_own_term().is_some();
     }
 
     /// The end of the write under way.
@@ -445,6 +458,7 @@ impl Holder {
 renumber!(Holder {
     tracked,
     known,
+    former_terms,
     phase,
     in_flight,
     unresolved,

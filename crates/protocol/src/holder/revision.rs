@@ -1,7 +1,7 @@
 //! The meaning of a newer Lease revision: its holder, which write of ours it proves, and whether the term is over.
 
 use super::acquisition::AcquisitionWatch;
-use super::decision::{Ending, Loss};
+use super::decision::{Ending, Loss, WriteKind};
 use super::machine::Holder;
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
 use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
@@ -28,6 +28,8 @@ impl Holder {
             acquisition.observe(now.monotonic, &snapshot, source);
         }
         self.wrote_known = self.shows_own_write(&snapshot);
+        self.former_terms
+            .retain(|term| term.may_be_shown_from(&snapshot));
         match &self.phase {
             TermPhase::Holding(holding) => match self.check_own_term(holding, &snapshot) {
                 Ok(proven) => self.prove(proven),
@@ -56,6 +58,7 @@ impl Holder {
         self.lose(Loss::Deleted);
         self.known = None;
         self.wrote_known = false;
+        self.former_terms.clear();
         self.settle_attempts();
     }
 
@@ -69,6 +72,7 @@ impl Holder {
         self.tracked.newest = Some(snapshot.version);
         self.known = Some(snapshot);
         self.wrote_known = false;
+        self.former_terms.clear();
         self.settle_attempts();
     }
 
@@ -98,7 +102,7 @@ impl Holder {
     /// Attempts on the known revision are settled by a newer one: recognised, or never to be applied.
     fn settle_attempts(&mut self) {
         self.unresolved.clear();
-        self.answered &= self.wrote_known;
+        self.answered &= self.next_own_term().is_some();
         self.tracked.overtake();
     }
 
@@ -175,6 +179,17 @@ impl Holder {
                 && record.duration_seconds == Some(wire_seconds(self.config.timing.lease_duration))
                 && (goes_on || self.attempts_of(record).next().is_some())
         })
+    }
+
+    /// The write by which this process may begin a term on the known record although that has not expired: nobody works,
+    /// since it wrote the record itself and has stopped (R20), or an earlier life of its instance did, which is dead (R21).
+    pub(super) fn next_own_term(&self) -> Option<WriteKind> {
+        let known = self.known.as_ref()?;
+        let is_former = || self.former_terms.iter().any(|it| it.is_shown_by(known));
+        match self.wrote_known {
+            true => Some(WriteKind::Resume),
+            false => is_former().then_some(WriteKind::Rejoin),
+        }
     }
 
     /// The attempt of ours that a record shows and that counts now. A renewal of a term that has ended begins none.

@@ -195,16 +195,24 @@ impl Holder {
         }
     }
 
-    /// The write of a process whose term has lapsed, and whose work has ended, onto the record that it wrote itself. If it
-    /// is applied, nobody came between (R20). A server that answers no read in time would apply it all the same, and the
+    /// The write of a process whose term has lapsed, and whose work has ended, onto the record that it wrote itself, or that
+    /// a dead life of its instance wrote. If it is applied, nobody came between (R20, R21). A server that answers no read in time would apply it all the same, and the
     /// process would keep the lease without ever leading.
     fn wanted_after_lapse(&self) -> Option<WriteKind> {
-        let record = &self.known.as_ref().filter(|_| self.wrote_known)?.record;
-        let ours = record.strategy.as_ref().is_none_or(is_ours);
-        match self.successor() {
-            _ if !ours => None,
-            Some(_) => Some(WriteKind::Release),
-            None => (!self.stands_down).then_some(WriteKind::Resume),
+        let kind = self.next_own_term()?;
+        let ours = self
+            .known
+            .as_ref()?
+            .record
+            .strategy
+            .as_ref()
+            .is_none_or(is_ours);
+        match ours {
+            false => None,
+            true if kind == WriteKind::Resume && self.successor().is_some() => {
+                Some(WriteKind::Release)
+            }
+            true => (!self.stands_down).then_some(kind),
         }
     }
 
@@ -252,12 +260,15 @@ impl Holder {
         let at = self.distinct(known, wall);
         let record = match (&kind, &self.phase) {
             (WriteKind::Accept, _) => self.renewed(&known.record, Token(known.version), at),
-            (WriteKind::Acquire | WriteKind::Resume, _) => known.record.acquired(
-                self.config.identity.clone(),
-                self.config.timing.lease_duration,
-                Token(known.version),
-                at,
-            ),
+            (WriteKind::Acquire | WriteKind::Resume | WriteKind::Rejoin, _) => LeaseRecord {
+                life: self.config.life,
+                ..known.record.acquired(
+                    self.config.identity.clone(),
+                    self.config.timing.lease_duration,
+                    Token(known.version),
+                    at,
+                )
+            },
             (WriteKind::Renew, TermPhase::Holding(holding)) => {
                 self.renewed(&known.record, holding.token, at)
             }
@@ -291,6 +302,7 @@ impl Holder {
             renew_time: Some(at),
             token: Some(token),
             token_term: Some(record.term),
+            life: self.config.life,
             ..record.clone()
         }
     }

@@ -9,6 +9,7 @@ mod leaving;
 mod proof;
 mod properties;
 mod races;
+mod rejoining;
 mod resuming;
 mod shown_history;
 mod strange_inputs;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::{
-    LeaseRecord, Occupancy, ResourceVersion, StrategyName, Term, Timestamp, Token,
+    LeaseRecord, LifeId, Occupancy, ResourceVersion, StrategyName, Term, Timestamp, Token,
 };
 
 use crate::fixture::id;
@@ -26,6 +26,7 @@ fn accepted() -> LeaseRecord {
         preferred_holder: Some(id("next")),
         token: Some(Token(ResourceVersion(7))),
         token_term: Some(Term(3)),
+        life: LifeId::parse("00000000000000a1-00000000000000b2"),
     }
 }
 
@@ -46,6 +47,7 @@ fn a_grant_and_a_release_write_every_field() {
         preferred_holder: None,
         token: None,
         token_term: None,
+        life: None,
     };
     assert_eq!(granted(), grant);
     let release = LeaseRecord {

@@ -100,6 +100,7 @@ pub(crate) fn records() -> impl Arbitrary<Value = LeaseRecord> {
             preferred_holder: preferred,
             token: token.map(|token| Token(ResourceVersion(token))),
             token_term: token_term.map(Term),
+            life: None,
         },
     )
 }

@@ -28,6 +28,7 @@ fn accepted() -> LeaseRecord {
         preferred_holder: Some(id("next")),
         token: Some(Token(ResourceVersion(7))),
         token_term: Some(Term(3)),
+        life: None,
     }
 }
 

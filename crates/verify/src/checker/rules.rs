@@ -99,6 +99,9 @@ impl Rules<'_> {
             }
             (LeaseChangeKind::AcquireUnheld | LeaseChangeKind::AcquireExpired, Some(holder)) => {
                 signed(last.lease, lease, holder, last.snapshot.version)?;
+                if self.rejoins(last, after, holder) {
+                    return Ok(LeaseChangeKind::Rejoin);
+                }
                 if self.resumes(last, holder) {
                     return Ok(LeaseChangeKind::Resume);
                 }
@@ -214,6 +217,18 @@ impl Rules<'_> {
                 .is_none_or(|it| it == holder)
             && self.implementation(holder) == Some(Implementation::Elector)
             && !self.writer.is_some_and(earlier_life)
+    }
+
+    /// R21: a term of ours may be followed by that of a later life of its instance. The record says which life began it; that
+    /// this one is dead is the word of the lock, which two processes cannot have.
+    fn rejoins(&self, last: &LastRevision<'_>, after: &LeaseRecord, holder: &Identity) -> bool {
+        let before = &last.snapshot.record;
+        let lives = before.life.zip(after.life);
+        has_token(before)
+            && lives.is_some_and(|(dead, life)| {
+                dead.instance == life.instance && dead.life != life.life
+            })
+            && self.implementation(holder) == Some(Implementation::Elector)
     }
 
     /// R18: who acquires a lease, and when.

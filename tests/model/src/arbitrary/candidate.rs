@@ -93,6 +93,7 @@ fn holder(me: &Identity, mode: HolderMode) -> Holder {
         identity: me.clone(),
         timing: CandidateTiming::default(),
         mode,
+        life: None,
     }))
 }
 

@@ -37,6 +37,7 @@ pub(super) const BASE: Run = Run {
     grace: None,
     renames: false,
     slow_stops: false,
+    rejoins: false,
     pinged: false,
     electors_write: true,
     ranked: true,

@@ -271,6 +271,23 @@ worlds! {
     "MC-U2" "plain: resumed by name and term": PLAIN with ResumeByTerm
         { one_name: true, interference: DELETED } => Unsafe(OneBeliever, "R20");
 
+    // Terms that died with their process, and go on in the next one of a later life of the same instance (R21).
+    "MC-J1" "1 elector, a life rejoins, 1 deletion": ORDERLY
+        { rejoins: true, interference: DELETED, full: Only } => Safe(HANDED_OVER | Met::RETURNS | Met::REJOINS);
+    "MC-J1b" "plain: a life rejoins, one name, 1 deletion": PLAIN
+        { rejoins: true, one_name: true, interference: DELETED, full: Only }
+        => SafeAndLive(TAKEN | Met::RETURNS | Met::REJOINS);
+    "MC-J1c" "auto: a life rejoins under another name, 1 elector": AUTO
+        { rejoins: true, renames: true, restarts: false, full: Only } => SafeAndLive(BESIDE | Met::REJOINS);
+    "MC-J1d" "plain: a life rejoins, late writes": PLAIN
+        { rejoins: true, orphans: 1 } => SafeAndLive(TAKEN | Met::REJOINS);
+    "MC-J2" "plain: a life rejoins beside a living process": PLAIN with RejoinBesideTheLiving
+        { rejoins: true } => Unsafe(OneBeliever, "R21");
+    "MC-J3" "plain: a life rejoins by its name": PLAIN with RejoinByName
+        { rejoins: true, one_name: true } => Unsafe(OneBeliever, "R21");
+    "MC-J5" "plain: lives are not told apart, one name": PLAIN with ShareTheLife
+        { rejoins: true, one_name: true } => Unsafe(OneBeliever, "R21");
+
     // Names without a Lease, at first and after a deletion: each process creates the Lease as soon as it knows (R18).
     "MC-P7" "auto: no elector, no lease, 1 deletion": AUTO
         { electors: 0, start: Absent, interference: DELETED } => SafeAndLive(TAKEN_NEW | Met::RETURNS);

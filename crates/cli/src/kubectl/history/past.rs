@@ -56,6 +56,7 @@ const LED: &[&str] = &[
     "HandedOver",
     "Acquired",
     "Resumed",
+    "Rejoined",
 ];
 const LEADERLESS: &[&str] = &["Released", "Removed", "Deleted"];
 

@@ -66,6 +66,7 @@ fn a_released_lease_is_taken_at_once_in_a_term_of_its_own() {
         preferred_holder: None,
         token: Some(token),
         token_term: Some(Term(8)),
+        life: None,
     };
     assert_eq!(fixture.record(), &expected);
     assert_eq!(fixture.deadline(), fixture.now.after(seconds(10.0)));

@@ -81,6 +81,7 @@ pub(super) fn config_of(mode: HolderMode) -> Arc<HolderConfig> {
         identity: identity("me"),
         timing: CandidateTiming::default(),
         mode,
+        life: None,
     })
 }
 
@@ -484,16 +485,18 @@ pub(super) fn form(
         duration_seconds: sent.duration_seconds,
         ..base.clone()
     };
-    form.token = match kind {
+    (form.token, form.life) = match kind {
         WriteKind::Renew => return form,
-        WriteKind::Accept | WriteKind::Acquire | WriteKind::Resume => sent.token,
-        WriteKind::Release | WriteKind::HandOff(_) => None,
+        WriteKind::Release | WriteKind::HandOff(_) => (None, None),
+        _ => (sent.token, sent.life),
     };
     form.term = base.term.next();
     form.acquire_time = sent.renew_time;
     form.preferred_holder = None;
     match kind {
-        WriteKind::Acquire | WriteKind::Resume => form.holder = Some(me.clone()),
+        WriteKind::Acquire | WriteKind::Resume | WriteKind::Rejoin => {
+            form.holder = Some(me.clone());
+        }
         WriteKind::Release => {
             (form.holder, form.duration_seconds, form.term) = (None, Some(1), base.term);
         }

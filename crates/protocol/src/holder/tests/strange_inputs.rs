@@ -48,6 +48,7 @@ fn snapshots() -> impl Arbitrary<Value = LeaseSnapshot> {
                     preferred_holder: preferred.map(identity),
                     token: token.map(|token| Token(ResourceVersion(token))),
                     token_term: Some(Term(token_term)),
+                    life: None,
                 },
                 overrides: crate::operator_overrides::OperatorOverrides::default(),
             }

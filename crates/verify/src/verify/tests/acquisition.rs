@@ -87,6 +87,47 @@ fn a_new_record_is_acquired_at_once_and_needs_neither_candidate_nor_ack() {
     assert_eq!((term.renewals, &term.end), (1, &RecordedEnd::Lasts));
 }
 
+/// R21: the term before its holder's lease is over, where both lives are of one instance, and the first is dead.
+#[test]
+fn a_term_is_rejoined_by_a_later_life_of_its_instance_alone() {
+    let early = "S3: lease /work @13: acquired 1.000 s after a renewed";
+    let (first, second) = (
+        "00000000000000aa-0000000000000001",
+        "00000000000000aa-0000000000000002",
+    );
+    for (life, breach) in [
+        (second, None),
+        (first, Some(early)),
+        ("00000000000000ab-0000000000000002", Some(early)),
+        ("", Some(early)),
+    ] {
+        let of_life = |entry: HistoryEntry, life: &str| {
+            with(entry, |lease| {
+                let annotations = lease.metadata.annotations.get_or_insert_default();
+                annotations.insert("elector.dev/life".to_owned(), life.to_owned());
+            })
+        };
+        let mut history = a_acquires();
+        for index in [1, 3] {
+            history[index] = of_life(history[index].clone(), first);
+        }
+        let killed = event(4.0, "a", EventKind::Killed);
+        let rejoined = of_life(acquired(4.3, 13, "b", 2, 12), life);
+        let history = and_then(history, [killed, rejoined]);
+        match breach {
+            Some(breach) => assert_breach(&history, breach),
+            None => {
+                let lease = verdict(&history).leases[&key()].clone();
+                assert_eq!(
+                    (&lease.breaches[..], &lease.terms[0].end),
+                    (&[][..], &RecordedEnd::Died)
+                );
+                assert_eq!(lease.extent.changes[&LeaseChangeKind::Rejoin], 1);
+            }
+        }
+    }
+}
+
 #[test]
 fn an_expired_record_is_acquired_and_no_earlier() {
     assert_eq!(breaches(&followed(15.0)), [""; 0]);

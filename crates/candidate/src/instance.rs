@@ -1,0 +1,53 @@
+//! The instance lock of a process, which all parts of a group share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use elector_runtime::{InstanceLock, InstanceRun};
+use tokio::sync::OnceCell;
+
+use crate::config::{Config, Mode};
+
+/// The instance lock of a process that keeps one, obtained by the first of its runs.
+#[derive(Clone)]
+pub(crate) struct SharedInstance {
+    path: Option<PathBuf>,
+    lock: Arc<OnceCell<Option<Arc<InstanceLock>>>>,
+}
+
+// === impl SharedInstance ===
+
+impl SharedInstance {
+    pub(crate) fn new(given: &Config) -> Self {
+        Self {
+            path: given
+                .instance_lock
+                .clone()
+                .filter(|_| given.mode != Mode::Disabled),
+            lock: Arc::default(),
+        }
+    }
+
+    /// The lock, where it was to be had.
+    pub(crate) fn lock(&self) -> Option<Arc<InstanceLock>> {
+        self.lock.get().cloned().flatten()
+    }
+
+    /// Begins a run under the lock, which is obtained first. Without it the run goes on as always: the lease of an earlier
+    /// life has to expire.
+    pub(crate) async fn begin_run(&self) -> Option<InstanceRun> {
+        let path = self.path.as_ref()?;
+        let obtain = async || {
+            let obtained = InstanceLock::obtain(path).await;
+            let life = |lock: &Arc<InstanceLock>| {
+                tracing::info!(file = %path.display(), life = %lock.life(), "has the instance lock");
+            };
+            let refused = |error: &_| {
+                tracing::warn!("{error}: a lease that an earlier life held has to expire");
+            };
+            obtained.inspect(life).inspect_err(refused).ok()
+        };
+        let lock = self.lock.get_or_init(obtain).await.as_ref()?;
+        Some(lock.begin_run())
+    }
+}
