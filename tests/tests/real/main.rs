@@ -35,6 +35,7 @@ mod playbook;
 mod policies;
 mod programs;
 mod readme;
+mod rejoined;
 mod restored;
 mod rights;
 mod rolling_update;
@@ -108,7 +109,7 @@ fn main() -> ExitCode {
     add_all!(suite:
         annotated auto bad_input controllers drained elections electors events fence first_start
         flooded_namespace groups hand_overs installed kubectl_plugin large_candidates migration
-        outage overwritten owner_references plain plain_faults playbook policies programs readme
+        outage overwritten owner_references plain plain_faults playbook policies programs readme rejoined
         restored rights rolling_update rules schedulers standby strangers two_api_servers two_builds
         upgrade
     );

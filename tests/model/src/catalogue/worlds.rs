@@ -280,7 +280,8 @@ worlds! {
     "MC-J1c" "auto: a life rejoins under another name, 1 elector": AUTO
         { rejoins: true, renames: true, restarts: false, full: Only } => SafeAndLive(BESIDE | Met::REJOINS);
     "MC-J1d" "plain: a life rejoins, late writes": PLAIN
-        { rejoins: true, orphans: 1 } => SafeAndLive(TAKEN | Met::REJOINS);
+        { rejoins: true, orphans: 1, full: Only } => SafeAndLive(TAKEN | Met::REJOINS);
+    "MC-J1e" "plain: a life rejoins": PLAIN { rejoins: true } => SafeAndLive(TAKEN | Met::REJOINS);
     "MC-J2" "plain: a life rejoins beside a living process": PLAIN with RejoinBesideTheLiving
         { rejoins: true } => Unsafe(OneBeliever, "R21");
     "MC-J3" "plain: a life rejoins by its name": PLAIN with RejoinByName
