@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::guards::LeadershipStats;
-use crate::plan::RunPlan;
 use crate::simulation::RunReport;
 
 /// Many runs in numbers.
@@ -23,7 +22,7 @@ pub struct RunStatistics {
 
 impl RunStatistics {
     /// Adds a run.
-    pub fn add(&mut self, plan: &RunPlan, report: &RunReport) {
+    pub fn add(&mut self, report: &RunReport) {
         self.seeds += 1;
         self.failed += u64::from(!report.violations.is_empty());
         self.lasted += report.lasted;
@@ -31,6 +30,7 @@ impl RunStatistics {
         all.elections += run.elections;
         all.acquired += run.acquired;
         all.elector_terms += run.elector_terms;
+        all.work_writes += run.work_writes;
         for (times, more) in [
             (&mut all.hand_overs, &run.hand_overs),
             (&mut all.fail_overs, &run.fail_overs),
@@ -44,10 +44,8 @@ impl RunStatistics {
         for (why, count) in &run.exempt {
             *all.exempt.entry(why).or_default() += count;
         }
-        for fault in &plan.faults {
-            let text = format!("{:?}", fault.kind);
-            let kind = text.split('(').next().unwrap_or_default();
-            *self.faults.entry(kind.to_owned()).or_default() += 1;
+        for (kind, count) in &report.faults {
+            *self.faults.entry(kind.clone()).or_default() += count;
         }
         for violation in &report.violations {
             *self
@@ -85,6 +83,7 @@ impl RunStatistics {
             ("virtual time", hours),
             ("terms", of.elections.to_string()),
             ("- acquired without a grant", of.acquired.to_string()),
+            ("- writes of their work", of.work_writes.to_string()),
             ("hand-overs", spread(&of.hand_overs)),
             ("fail-overs after a crash", spread(&of.fail_overs)),
             ("- without an elector", spread(&of.unelected)),
@@ -105,7 +104,7 @@ impl RunStatistics {
             .map(|(kind, count)| (words(kind), *count));
         for (name, counts) in [
             ("two believers, exempt (S1)", &exempt.collect()),
-            ("faults drawn", &faults.collect()),
+            ("faults that took effect", &faults.collect()),
             ("violations", &self.violations),
         ] {
             row(name, &counts.values().sum::<u64>().to_string());

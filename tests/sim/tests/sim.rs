@@ -154,7 +154,7 @@ fn run_seeds(args: &SimArgs, count: u64, groups: bool) -> (RunStatistics, Vec<St
                 println!("{small}");
                 println!("  to be kept in regressions.json: {}", json!(small));
             }
-            locked().insert(seed, (plan, report));
+            locked().insert(seed, report);
         }
     };
     thread::scope(|scope| {
@@ -164,8 +164,8 @@ fn run_seeds(args: &SimArgs, count: u64, groups: bool) -> (RunStatistics, Vec<St
         }
     });
     let (mut statistics, mut failures) = (RunStatistics::default(), Vec::new());
-    for (seed, (plan, report)) in locked().iter() {
-        statistics.add(plan, report);
+    for (seed, report) in locked().iter() {
+        statistics.add(report);
         let violation = report.violations.first();
         failures.extend(violation.map(|it| format!("\n* seed {seed} failed: {it}\n")));
     }
