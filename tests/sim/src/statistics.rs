@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::guards::LeadershipStats;
+use crate::history::{BUILTIN_WROTE, STRANGER_NAMED, STRANGER_SHORTENED};
 use crate::simulation::RunReport;
 
 /// Many runs in numbers.
@@ -17,6 +18,25 @@ pub struct RunStatistics {
     faults: BTreeMap<String, u64>,
     violations: BTreeMap<String, u64>,
 }
+
+/// The kinds of faults that have to take effect.
+const KINDS: &str = "Builtin Compact Crash Delay ElectorsAway EndWatches Forbid Freeze HideCandidates HoldLock \
+    IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Repeat Say ShutDown Slow SpoilWork StepClock \
+    StopClock TamperWithCandidate TamperWithLease TamperWithLock Twin";
+
+/// The least effects of a kind in as many seeds.
+const LEAST: (u64, u64) = (50, 200);
+
+/// The most overlaps that S1 exempts in as many seeds, by the kind of the write, and as many more by chance.
+const EXEMPT: (&[(&str, u64)], u64, u64) = (
+    &[
+        (BUILTIN_WROTE, 80),
+        (STRANGER_NAMED, 15),
+        (STRANGER_SHORTENED, 50),
+    ],
+    10_000,
+    3,
+);
 
 // === impl RunStatistics ===
 
@@ -53,6 +73,27 @@ impl RunStatistics {
                 .entry(violation.rule.to_owned())
                 .or_default() += 1;
         }
+    }
+
+    /// Faults that took effect too seldom, and exemptions that were too many.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        let count = |kind: &str| self.faults.get(kind).copied().unwrap_or_default();
+        let rare = KINDS
+            .split_whitespace()
+            .filter(|kind| count(kind) * LEAST.1 < self.seeds * LEAST.0);
+        let rare =
+            rare.map(|kind| format!("{} took effect {} times only", words(kind), count(kind)));
+        let (most, of, chance) = EXEMPT;
+        let most = |why| {
+            most.iter()
+                .find(|(kind, _)| *kind == why)
+                .map_or(0, |(_, most)| *most)
+        };
+        let exempt = self.leadership.exempt.iter();
+        let exempt = exempt.filter(|(why, count)| **count > most(**why) * self.seeds / of + chance);
+        rare.chain(exempt.map(|(why, count)| format!("S1 exempts {count}: {why}")))
+            .collect()
     }
 
     /// The number of runs.

@@ -102,6 +102,13 @@ fn run_all(args: &SimArgs) -> bool {
         statistics.seeds() - statistics.failed(),
         statistics.failed(),
     );
+    // Fewer seeds tell nothing of what is rare.
+    if args.seeds >= 100 && !args.groups && args.minutes.is_none() {
+        for doubt in statistics.doubts() {
+            println!("{doubt}");
+            failed += 1;
+        }
+    }
     if args.all {
         let (groups, _) = run_seeds(args, GROUPS, true);
         passed += groups.seeds() - groups.failed();
