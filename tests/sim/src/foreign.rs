@@ -114,18 +114,19 @@ impl Simulation {
 impl ForeignProcess {
     /// Creates a Lease, or replaces the one that was found. A conflict is found out at the next turn.
     async fn write(&self, lease: &Lease) {
-        let params = PostParams::default();
+        let (params, sent) = (PostParams::default(), self.context.log().now());
         let written = match lease.metadata.resource_version {
             Some(_) => self.leases.replace(&lease.key().name, &params, lease).await,
             None => self.leases.create(&params, lease).await,
         };
-        self.strike_if(written.is_ok());
+        self.strike_if(written.is_ok(), sent);
     }
 
-    fn strike_if(&self, effective: bool) {
+    /// Others hear of a write before its author does.
+    fn strike_if(&self, effective: bool, sent: Duration) {
         if effective {
             let now = self.context.log().now();
-            self.context.state().effects.strike(self.fault, now, now);
+            self.context.state().effects.strike(self.fault, sent, now);
         }
     }
 
@@ -243,18 +244,17 @@ impl ForeignProcess {
             let renewed = Some(self.clock.wall());
             let object = useless_candidate(self.api, &self.key, &name, renewed);
             // Where it is refused, it stays away until its next name.
-            let params = PostParams::default();
+            let (params, sent) = (PostParams::default(), self.context.log().now());
             let created = self.candidates.create(&params, &object).await;
-            self.strike_if(created.is_ok());
+            self.strike_if(created.is_ok(), sent);
             while Instant::now() < until {
                 sleep(PING_PERIOD).await;
                 self.answer(&name).await;
             }
             // It may be gone.
-            let _ = self
-                .candidates
-                .delete(&name, &DeleteParams::default())
-                .await;
+            let params = DeleteParams::default();
+            let deleted = self.candidates.delete(&name, &params).await;
+            self.strike_if(deleted.is_ok(), sent);
         }
     }
 

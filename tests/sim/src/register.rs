@@ -16,8 +16,8 @@ use crate::plan::{PlannedCandidate, WorkEnd};
 pub(crate) struct WorkRegister {
     /// The highest token of a write, and its author, by lease.
     newest: BTreeMap<String, (u64, String)>,
-    /// Terms whose work was found to be wrong, so that each is reported once.
-    reported: BTreeSet<(String, u64)>,
+    /// Terms whose work was found to be wrong, and the rules, so that each is reported once.
+    reported: BTreeSet<(String, u64, &'static str)>,
     /// The rate of the fastest clock of the run.
     pub(crate) fastest: u64,
     pub(crate) writes: u64,
@@ -85,7 +85,7 @@ impl WorkRegister {
         self.writes += 1;
         let newest = self.newest.entry(lease.clone()).or_default();
         let wrong = if token < newest.0 {
-            // What is left of W after the work had its time to stop is gone where clocks differ by as much as they may.
+            // Where clocks differ by as much as they may, nothing of W is left after the time to stop.
             let judged = work.leadership.is_leader() || work.stops_in_time(self.fastest);
             let tokens = (token, newest.0);
             let tokens = (
@@ -99,7 +99,7 @@ impl WorkRegister {
             *newest = (token, work.name.clone());
             work.overstays(now, &lease, history)
         };
-        let (rule, text) = wrong.filter(|_| self.reported.insert((lease.clone(), token)))?;
+        let (rule, text) = wrong.filter(|it| self.reported.insert((lease.clone(), token, it.0)))?;
         let name = &work.name;
         Some((
             rule,

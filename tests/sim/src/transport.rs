@@ -74,6 +74,7 @@ impl Transport {
             Some(base) => log.note(&self.author.name, format_args!("-> {summary} @{base}")),
             None => log.note(&self.author.name, format_args!("-> {summary}")),
         }
+        let sent = log.now();
         self.context
             .state()
             .effects
@@ -85,13 +86,10 @@ impl Transport {
             .service(&self.author.name)
             .oneshot(request)
             .await;
-        let (strikes, now) = (
-            self.server.faults(&self.author.name).take_strikes(),
-            log.now(),
-        );
-        for fault in strikes {
+        let now = log.now();
+        for fault in self.server.faults(&self.author.name).take_strikes() {
             let fault = usize::try_from(fault).unwrap_or(usize::MAX);
-            self.context.state().effects.strike(fault, now, now);
+            self.context.state().effects.strike(fault, sent, now);
         }
         self.delay().await;
         match &answer {
