@@ -24,7 +24,7 @@ const KINDS: &str = "Builtin Compact Crash Delay ElectorsAway EndWatches Forbid 
     IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Repeat Say ShutDown Slow SpoilWork StepClock \
     StopClock TamperWithCandidate TamperWithLease TamperWithLock Twin";
 
-/// The least effects of a kind in as many seeds.
+/// The least effects of a kind in as many seeds, or in those of `cargo test`.
 const LEAST: (u64, u64) = (50, 200);
 
 /// The most overlaps that S1 exempts in as many seeds, by the kind of the write, and as many more by chance.
@@ -79,9 +79,10 @@ impl RunStatistics {
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let count = |kind: &str| self.faults.get(kind).copied().unwrap_or_default();
+        let few = self.seeds <= LEAST.1;
         let rare = KINDS
             .split_whitespace()
-            .filter(|kind| count(kind) * LEAST.1 < self.seeds * LEAST.0);
+            .filter(|kind| few && count(kind) * LEAST.1 < self.seeds * LEAST.0);
         let rare =
             rare.map(|kind| format!("{} took effect {} times only", words(kind), count(kind)));
         let (most, of, chance) = EXEMPT;
