@@ -32,6 +32,8 @@ pub(crate) struct FaultsByClient(Mutex<BTreeMap<String, Faults>>);
 #[derive(Debug)]
 struct ClientFaults {
     rules: Mutex<Vec<Rule>>,
+    /// The labels of the rules that struck, until they are taken.
+    strikes: Mutex<Vec<u64>>,
     board: Switchboard,
 }
 
@@ -42,6 +44,7 @@ impl Faults {
         Self {
             shared: Arc::new(ClientFaults {
                 rules: Mutex::new(Vec::new()),
+                strikes: Mutex::new(Vec::new()),
                 board: Switchboard::default(),
             }),
         }
@@ -50,6 +53,13 @@ impl Faults {
     /// Adds a rule. The first that meets a request strikes; later ones wait their turn.
     pub fn inject(&self, rule: Rule) {
         self.rules().push(rule);
+    }
+
+    /// The labels of the rules that struck since the last call, once for each request: a rule that no request met shows
+    /// nothing.
+    #[must_use]
+    pub fn take_strikes(&self) -> Vec<u64> {
+        std::mem::take(&mut lock(&self.shared.strikes))
     }
 
     /// Takes all rules away and lets everything through at once. What watches missed they get now.
@@ -115,9 +125,10 @@ impl Faults {
     /// The fault that befalls this request.
     pub(crate) fn strike(&self, request: &RequestSummary<'_>) -> Option<Fault> {
         let mut rules = self.rules();
-        let fault = rules.iter_mut().find_map(|rule| rule.strike(request));
+        let (fault, label) = rules.iter_mut().find_map(|rule| rule.strike(request))?;
         rules.retain(|rule| !rule.is_spent());
-        fault
+        lock(&self.shared.strikes).extend(label);
+        Some(fault)
     }
 
     pub(crate) fn line(&self) -> LinkObserver {
@@ -136,12 +147,13 @@ impl Faults {
     }
 
     fn rules(&self) -> MutexGuard<'_, Vec<Rule>> {
-        // A list of rules is whole at every moment.
-        self.shared
-            .rules
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.rules)
     }
+}
+
+/// A list of rules or labels is whole at every moment.
+fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // === impl FaultsByClient ===
@@ -201,7 +213,8 @@ mod tests {
                 .named("a")
                 .times(2),
         );
-        faults.inject(Rule::new(Fault::DropBefore).verb(RequestVerb::Get));
+        let labelled = Rule::new(Fault::DropBefore).labelled(7);
+        faults.inject(labelled.verb(RequestVerb::Get).times(1));
         for other in [
             asked(RequestVerb::Create, Some("a")),
             asked(RequestVerb::Update, Some("b")),
@@ -230,6 +243,9 @@ mod tests {
             faults.strike(&asked(RequestVerb::Get, None)),
             Some(Fault::DropBefore)
         );
+        assert_eq!(faults.take_strikes(), [7]);
+        assert!(faults.take_strikes().is_empty());
+        faults.inject(Rule::new(Fault::DropBefore));
         faults.clear();
         assert_eq!(faults.strike(&asked(RequestVerb::Get, None)), None);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Fault, RequestVerb, Rule};
+use elector_apiserver::{ApiServer, Fault, NativeCandidates, RequestVerb, Rule};
 
 use crate::foreign::ForeignClient;
 use crate::names::{ELECTOR_LOCK, lease_name};
@@ -23,53 +23,89 @@ impl Simulation {
                     process.start(RestartName::New);
                 }
             }
-            ScheduledAction::Begin(kind) => {
+            ScheduledAction::Begin(fault) => {
+                let kind = self.plan.faults[fault].kind.clone();
                 self.context.log().note("plan", format_args!("{kind:?}"));
-                self.begin(kind).await;
+                self.mark_traffic(fault, &kind);
+                if self.begin(fault, kind.clone()).await {
+                    self.strike(fault, &kind);
+                }
             }
-            ScheduledAction::End(kind) => {
+            ScheduledAction::End(fault) => {
+                let kind = self.plan.faults[fault].kind.clone();
                 self.context
                     .log()
                     .note("plan", format_args!("end of {kind:?}"));
-                self.end(kind).await;
+                self.compare_traffic(fault, &kind);
+                self.end(fault, kind).await;
             }
         }
     }
 
-    async fn begin(&mut self, kind: FaultKind) {
+    /// Says whether the fault takes effect by that alone.
+    async fn begin(&mut self, fault: usize, kind: FaultKind) -> bool {
         match kind {
-            FaultKind::Compact => self.server.compact(),
+            FaultKind::Compact => {
+                self.server.compact();
+                true
+            }
             FaultKind::TamperWithLease(lease, how) => {
-                self.tamper_with_lease(&lease_name(lease), how).await;
+                self.tamper_with_lease(&lease_name(lease), how).await
             }
             FaultKind::TamperWithLock(how) => self.tamper_with_lease(ELECTOR_LOCK, how).await,
             FaultKind::Plain(lease, lasts) => {
-                self.start_foreign_client(ForeignClient::Plain, lease, lasts);
+                self.start_foreign_client(ForeignClient::Plain, lease, lasts, fault)
             }
             FaultKind::Builtin(lease, lasts) => {
-                self.start_foreign_client(ForeignClient::Builtin, lease, lasts);
+                self.start_foreign_client(ForeignClient::Builtin, lease, lasts, fault)
+            }
+            FaultKind::HoldLock(lasts) => {
+                self.start_foreign_client(ForeignClient::LockHolder, 0, lasts, fault)
             }
             FaultKind::IdleCandidate(lease, keeps, lasts) => {
-                self.start_foreign_client(ForeignClient::Idle(keeps), lease, lasts);
+                self.start_foreign_client(ForeignClient::Idle(keeps), lease, lasts, fault)
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
+            FaultKind::HideCandidates(_) => self.serve_candidates(NativeCandidates::Absent),
+            FaultKind::SpoilWork(lease, how, _) => {
+                let state = &mut *self.context.state();
+                let leader = state.guards.leader_of(&lease_name(lease));
+                let leader = leader.map(|(leader, _)| leader.to_owned());
+                leader.is_some_and(|leader| state.work.spoil(fault, leader, how))
+            }
             FaultKind::Twin(who, _) => self.twin(who),
             FaultKind::Say(lease, word, lasts) => self.say(lease, word, lasts).await,
             FaultKind::ElectorsAway(_) => {
                 self.electors_away += 1;
+                let mut some = false;
                 for elector in self.electors() {
+                    some |= elector.runs();
                     elector.crash().await;
                 }
+                some
             }
             kind => {
-                if let Some(process) = kind.who().and_then(|who| self.processes.get_mut(who.0)) {
-                    begin(process, &self.server, kind).await;
-                }
+                let process = kind.who().and_then(|who| self.processes.get_mut(who.0));
+                let Some(process) = process else {
+                    return false;
+                };
+                let runs = process.runs();
+                let at_once = matches!(
+                    kind,
+                    FaultKind::Crash(..)
+                        | FaultKind::ShutDown(..)
+                        | FaultKind::Pause(..)
+                        | FaultKind::EndWatches(..)
+                        | FaultKind::StepClock(..)
+                        | FaultKind::StopClock(..)
+                );
+                begin(process, &self.server, fault, kind).await;
+                runs && at_once
             }
         }
     }
 
-    async fn end(&mut self, kind: FaultKind) {
+    async fn end(&mut self, fault: usize, kind: FaultKind) {
         match kind {
             FaultKind::Twin(who, _) => {
                 let name = twin_name(who);
@@ -78,6 +114,16 @@ impl Simulation {
                 }
             }
             FaultKind::Say(lease, word, _) => self.unsay(lease, word).await,
+            FaultKind::HideCandidates(_) => {
+                self.serve_candidates(NativeCandidates::V1Beta1);
+            }
+            FaultKind::SpoilWork(..) => {
+                let leader = self.context.state().work.unspoil(fault);
+                let mut processes = self.processes.iter_mut();
+                if let Some(process) = processes.find(|it| Some(&it.name) == leader.as_ref()) {
+                    process.restart_if_ended(RestartName::New).await;
+                }
+            }
             FaultKind::ElectorsAway(_) => {
                 self.electors_away = self.electors_away.saturating_sub(1);
                 let back = self.electors_away == 0;
@@ -95,6 +141,15 @@ impl Simulation {
         }
     }
 
+    /// Changes the built-in versions of LeaseCandidates, whose objects stay in the store, and says whether there are any.
+    fn serve_candidates(&self, native: NativeCandidates) -> bool {
+        let some = !self.plan.setup.custom && !self.plan.setup.unserved;
+        if some {
+            self.server.serve_candidates(native, false);
+        }
+        some
+    }
+
     /// The electors come first among the processes.
     pub(crate) fn electors(&mut self) -> &mut [SimulatedProcess] {
         let count = self.plan.setup.electors.len();
@@ -107,16 +162,16 @@ impl Simulation {
     }
 
     /// A second process under the name of a candidate.
-    fn twin(&mut self, who: ProcessIndex) {
+    fn twin(&mut self, who: ProcessIndex) -> bool {
         let Some((process, host)) = self.processes.get(who.0).zip(self.plan.setup.host(who)) else {
-            return;
+            return false;
         };
         let ProcessKind::Candidate(candidate, _) = &process.kind else {
-            return;
+            return false;
         };
         let name = twin_name(who);
         if self.twins.iter().any(|client| client.name == name) {
-            return;
+            return false;
         }
         let kind = ProcessKind::Candidate(*candidate, Some(process.identity()));
         let seed = self.plan.seed ^ 0x7717;
@@ -125,6 +180,7 @@ impl Simulation {
         let mut twin = SimulatedProcess::new(name, kind, host, seed, longest, environment);
         twin.start(RestartName::New);
         self.twins.push(twin);
+        true
     }
 }
 
@@ -133,7 +189,7 @@ fn twin_name(who: ProcessIndex) -> String {
     format!("c{}twin", who.0)
 }
 
-async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKind) {
+async fn begin(process: &mut SimulatedProcess, server: &ApiServer, fault: usize, kind: FaultKind) {
     let faults = &process.faults;
     match kind {
         FaultKind::Crash(..) => process.crash().await,
@@ -152,7 +208,7 @@ async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKi
         FaultKind::StopClock(..) => process.clock.stop(true),
         kind => {
             if let Some(rule) = rule(&kind) {
-                faults.inject(rule);
+                faults.inject(rule.labelled(fault as u64));
             }
         }
     }

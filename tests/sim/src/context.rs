@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::effect::StrikeLog;
 use crate::elector_belief::ElectorMonitor;
 use crate::guards::GuardMonitor;
 use crate::history::LeaseHistory;
 use crate::log::RunLog;
+use crate::register::WorkRegister;
 
 /// The context that all parts of a run share. Clones share it too.
 #[derive(Clone)]
@@ -26,6 +28,8 @@ pub(crate) struct RunState {
     pub(crate) history: LeaseHistory,
     pub(crate) guards: GuardMonitor,
     pub(crate) electors: ElectorMonitor,
+    pub(crate) work: WorkRegister,
+    pub(crate) effects: StrikeLog,
     /// The violations, in the order of time.
     pub(crate) violations: Vec<RuleViolation>,
     polls: u32,
@@ -64,6 +68,8 @@ impl RunContext {
                 history,
                 guards: GuardMonitor::default(),
                 electors,
+                work: WorkRegister::default(),
+                effects: StrikeLog::default(),
                 violations: Vec::new(),
                 polls: 0,
                 polled_at: Duration::ZERO,

@@ -164,7 +164,7 @@ fn proof(history: &LeaseHistory, author: &Author) -> Option<BeliefProof> {
     let mut released = false;
     // The creation of a lock is no claim to it.
     for attempt in own.filter(|it| it.base.is_some()) {
-        if !names_author(attempt) {
+        if !attempt.names_author() {
             released = true;
         } else if let Some(version) = attempt.applied {
             return Some(BeliefProof {
@@ -175,12 +175,6 @@ fn proof(history: &LeaseHistory, author: &Author) -> Option<BeliefProof> {
         }
     }
     None
-}
-
-/// True if a write names its author as the holder.
-fn names_author(attempt: &RequestAttempt) -> bool {
-    let holder = attempt.record.as_ref().and_then(|it| it.holder.as_ref());
-    holder.is_some() && holder == attempt.author.identity.as_ref()
 }
 
 /// True if a write renews or ends the very term of its author, and does not begin one.

@@ -10,8 +10,9 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use tokio::time::{Instant, sleep};
 
 use crate::clock::SimClock;
+use crate::context::RunContext;
 use crate::history::Role;
-use crate::names::{NAMESPACE, lease_name};
+use crate::names::{BUILTIN_LOCK, NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::simulation::Simulation;
 use crate::tamper::{edit, useless_candidate};
@@ -23,6 +24,8 @@ pub(crate) enum ForeignClient {
     Plain,
     /// An elector as it is built into Kubernetes.
     Builtin,
+    /// A built-in controller that takes its lock and leaves all leases alone.
+    LockHolder,
     /// A candidate that accepts nothing, and keeps each of its names for a set time.
     Idle(Duration),
 }
@@ -34,6 +37,9 @@ struct ForeignProcess {
     api: CandidateApi,
     key: LeaseKey,
     clock: SimClock,
+    context: RunContext,
+    /// The place of its fault in the plan, which takes effect when it writes.
+    fault: usize,
 }
 
 /// The lease duration that plain clients write.
@@ -51,16 +57,18 @@ const IDLE_END: Duration = Duration::from_secs(2);
 // === impl Simulation ===
 
 impl Simulation {
-    /// Lets a foreign client take part in the election of a lease for a while.
+    /// Lets a foreign client take part in the election of a lease for a while. That alone is no effect: its writes are.
     pub(crate) fn start_foreign_client(
         &mut self,
         which: ForeignClient,
         lease: usize,
         lasts: Duration,
-    ) {
+        fault: usize,
+    ) -> bool {
         let (name, role) = match which {
             ForeignClient::Plain => (format!("plain{lease}"), Role::Plain),
             ForeignClient::Builtin => (format!("builtin{lease}"), Role::Builtin),
+            ForeignClient::LockHolder => ("apiserver-sim".to_owned(), Role::Builtin),
             ForeignClient::Idle(_) => (format!("idle{lease}"), Role::Kubectl),
         };
         let number = u64::try_from(self.foreign_clients.len()).unwrap_or(0);
@@ -73,15 +81,21 @@ impl Simulation {
         faults.latency(way, way);
         faults.watch_latency(way);
         let (client, api) = (transport.client(), self.candidate_api());
+        let key = match which {
+            ForeignClient::LockHolder => LeaseKey::new("kube-system", BUILTIN_LOCK),
+            _ => LeaseKey::new(NAMESPACE, lease_name(lease)),
+        };
         let process = ForeignProcess {
-            leases: Api::default_namespaced_with(client.clone(), &()),
+            leases: Api::namespaced_with(client.clone(), &key.namespace, &()),
             candidates: Api::default_namespaced_with(client, &api),
             api,
-            key: LeaseKey::new(NAMESPACE, lease_name(lease)),
+            key,
             clock: transport.clock,
+            context: transport.context,
+            fault,
         };
         match which {
-            ForeignClient::Plain => {
+            ForeignClient::Plain | ForeignClient::LockHolder => {
                 let identity = Identity::new(name).expect("a name that is not empty");
                 self.foreign_clients
                     .spawn(process.run_plain(identity, lasts))
@@ -91,21 +105,31 @@ impl Simulation {
                 self.foreign_clients.spawn(process.run_idle(keeps, lasts))
             }
         };
+        false
     }
-}
-
-/// Creates a Lease, or replaces the one that was found. A conflict is found out at the next turn.
-async fn write(leases: &Api<Lease>, lease: &Lease) {
-    let params = PostParams::default();
-    let _ = match lease.metadata.resource_version {
-        Some(_) => leases.replace(&lease.key().name, &params, lease).await,
-        None => leases.create(&params, lease).await,
-    };
 }
 
 // === impl ForeignProcess ===
 
 impl ForeignProcess {
+    /// Creates a Lease, or replaces the one that was found. A conflict is found out at the next turn.
+    async fn write(&self, lease: &Lease) {
+        let (params, sent) = (PostParams::default(), self.context.log().now());
+        let written = match lease.metadata.resource_version {
+            Some(_) => self.leases.replace(&lease.key().name, &params, lease).await,
+            None => self.leases.create(&params, lease).await,
+        };
+        self.strike_if(written.is_ok(), sent);
+    }
+
+    /// Others hear of a write before its author does.
+    fn strike_if(&self, effective: bool, sent: Duration) {
+        if effective {
+            let now = self.context.log().now();
+            self.context.state().effects.strike(self.fault, sent, now);
+        }
+    }
+
     /// A client as client-go's leader election is one, in a few lines: it takes a lease that is free or has not changed for
     /// its duration, renews it, and lets it go.
     async fn run_plain(self, identity: Identity, lasts: Duration) {
@@ -156,7 +180,7 @@ impl ForeignProcess {
         lease.spec.holder_identity = Some(identity.to_string());
         lease.spec.lease_duration_seconds = Some(DURATION);
         lease.spec.renew_time = Some(now);
-        write(&self.leases, &lease).await;
+        self.write(&lease).await;
     }
 
     /// An elector as it is built into Kubernetes, as far as it can do harm: it measures by the time of day, grants a
@@ -205,7 +229,7 @@ impl ForeignProcess {
         spec.renew_time = Some(now);
         spec.strategy = Some("OldestEmulationVersion".to_owned());
         spec.preferred_holder = None;
-        write(&self.leases, &lease).await;
+        self.write(&lease).await;
     }
 
     /// A client that may only write LeaseCandidates: the best of all by its version, it answers every ping, accepts no
@@ -220,19 +244,17 @@ impl ForeignProcess {
             let renewed = Some(self.clock.wall());
             let object = useless_candidate(self.api, &self.key, &name, renewed);
             // Where it is refused, it stays away until its next name.
-            let _ = self
-                .candidates
-                .create(&PostParams::default(), &object)
-                .await;
+            let (params, sent) = (PostParams::default(), self.context.log().now());
+            let created = self.candidates.create(&params, &object).await;
+            self.strike_if(created.is_ok(), sent);
             while Instant::now() < until {
                 sleep(PING_PERIOD).await;
                 self.answer(&name).await;
             }
             // It may be gone.
-            let _ = self
-                .candidates
-                .delete(&name, &DeleteParams::default())
-                .await;
+            let params = DeleteParams::default();
+            let deleted = self.candidates.delete(&name, &params).await;
+            self.strike_if(deleted.is_ok(), sent);
         }
     }
 

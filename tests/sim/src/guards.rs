@@ -61,6 +61,8 @@ pub struct LeadershipStats {
     pub elector_terms: u64,
     /// From the crash of the elector that leads the others to the next one's term, after the recovery.
     pub elector_fail_overs: Vec<Duration>,
+    /// Writes of the work of all terms.
+    pub work_writes: u64,
     /// Overlaps that S1 exempts, by the kind of the write that does.
     pub exempt: BTreeMap<&'static str, u64>,
 }

@@ -12,6 +12,11 @@ use elector_protocol::{Instant, LeaseRecord, Token};
 pub(crate) use crate::author::{Author, CandidateRevision, Role, version};
 use crate::delivery::DeliveryLog;
 
+/// The kinds of writes that exempt from S1.
+pub(crate) const BUILTIN_WROTE: &str = "the built-in elector wrote";
+pub(crate) const STRANGER_NAMED: &str = "a stranger named a holder";
+pub(crate) const STRANGER_SHORTENED: &str = "a stranger shortened a duration";
+
 /// A write of a Lease as it was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestAttempt {
@@ -58,8 +63,6 @@ pub(crate) struct LeaseHistory {
     interventions: Vec<(Duration, String)>,
     /// Terms that their holders acquired themselves.
     pub(crate) acquired: u64,
-    /// For how long S1 exempts after a write that the rules do not bind.
-    exemption: Duration,
 }
 
 // === impl Author ===
@@ -71,17 +74,19 @@ impl Author {
     }
 }
 
+// === impl RequestAttempt ===
+
+impl RequestAttempt {
+    /// True if it names its author as the holder.
+    pub(crate) fn names_author(&self) -> bool {
+        let holder = self.record.as_ref().and_then(|it| it.holder.as_ref());
+        holder.is_some() && holder == self.author.identity.as_ref()
+    }
+}
+
 // === impl LeaseHistory ===
 
 impl LeaseHistory {
-    /// An empty history. A write of a stranger exempts for this time.
-    pub(crate) fn new(exemption: Duration) -> Self {
-        Self {
-            exemption,
-            ..Self::default()
-        }
-    }
-
     /// The newest revision of a Lease that exists.
     pub(crate) fn current(&self, lease: &str) -> Option<&LeaseRevision> {
         let newest = self.leases.get(lease)?.last()?;
@@ -164,8 +169,8 @@ impl LeaseHistory {
         });
     }
 
-    /// The kind of the write that exempts these two believers now: a stranger displaced the term of the first, and that
-    /// of the second began after it.
+    /// The kind of the write that exempts these two believers now: a stranger displaced the term of the first, that of the
+    /// second began after it, and W of the first is not over since.
     pub(crate) fn exemption(
         &self,
         lease: &str,
@@ -183,6 +188,7 @@ impl LeaseHistory {
             let record = it.record.as_ref().filter(by_holder);
             record.and_then(|record| record.token) == Some(first)
         })?;
+        let lasts = revisions.get(own)?.record.as_ref()?.duration()?;
         let mut changes = revisions.get(own..)?.windows(2);
         let (write, why) = changes.find_map(|pair| {
             let [before, after] = pair else { return None };
@@ -191,25 +197,39 @@ impl LeaseHistory {
             Some((after, why))
         })?;
         let follows = write.version <= second.0.0;
-        (follows && now <= write.at + self.exemption).then_some(why)
+        (follows && now <= write.at + lasts).then_some(why)
     }
 
     /// The latest reading of a candidate's clock at which it sent a write of this lease that was applied.
     pub(crate) fn proven(&self, lease: &str, name: &str, incarnation: u32) -> Option<Instant> {
-        // A born record that it created proves nothing.
-        let names = |attempt: &RequestAttempt| {
-            let holder = attempt.record.as_ref().and_then(|it| it.holder.as_ref());
-            holder == attempt.author.identity.as_ref()
-        };
-        let mut attempts = self.attempts.iter().rev();
-        let applied = attempts.find(|attempt| {
+        let mut own = self.own(lease, name, incarnation);
+        let applied = own.find(|it| it.names_author());
+        applied.map(|attempt| attempt.clock)
+    }
+
+    /// The newest write of this lease by a candidate that was applied, but for a born record, which proves nothing.
+    pub(crate) fn newest_own(
+        &self,
+        lease: &str,
+        name: &str,
+        incarnation: u32,
+    ) -> Option<&RequestAttempt> {
+        let mut own = self.own(lease, name, incarnation);
+        own.find(|it| it.base.is_some() || it.names_author())
+    }
+
+    fn own(
+        &self,
+        lease: &str,
+        name: &str,
+        incarnation: u32,
+    ) -> impl Iterator<Item = &RequestAttempt> {
+        self.attempts.iter().rev().filter(move |attempt| {
             attempt.applied.is_some()
                 && attempt.lease == lease
                 && attempt.author.incarnation == incarnation
                 && attempt.author.name == name
-                && names(attempt)
-        });
-        applied.map(|attempt| attempt.clock)
+        })
     }
 }
 
@@ -222,7 +242,7 @@ fn exemption(
 ) -> Option<&'static str> {
     match role {
         Role::Elector { .. } | Role::Candidate { .. } => None,
-        Role::Builtin => Some("the built-in elector wrote"),
+        Role::Builtin => Some(BUILTIN_WROTE),
         Role::Plain | Role::Kubectl => {
             let after = after?;
             let holder = |record: &LeaseRecord| record.holder.clone();
@@ -238,9 +258,9 @@ fn exemption(
                 )
             };
             if after.holder.is_some() && before.map(term) != Some(term(after)) {
-                Some("a stranger named a holder")
+                Some(STRANGER_NAMED)
             } else if shorter {
-                Some("a stranger shortened a duration")
+                Some(STRANGER_SHORTENED)
             } else {
                 None
             }

@@ -18,6 +18,7 @@ mod author;
 mod clock;
 mod context;
 mod delivery;
+mod effect;
 mod elector_belief;
 mod foreign;
 mod guards;
@@ -33,12 +34,15 @@ mod programs;
 mod random;
 mod recorder;
 mod recovery;
+mod register;
 mod schedule;
 mod simulation;
 mod statistics;
 mod tamper;
+mod traffic;
 mod transport;
 mod verification;
+mod witness;
 
 pub use clock::{SimClock, TRUE_RATE};
 pub use context::RuleViolation;
@@ -46,7 +50,7 @@ pub use guards::LeadershipStats;
 pub use plan::{
     Applied, CandidateTampering, ClockBound, ElectorLocks, FaultKind, LeaseTampering,
     PlannedCandidate, PlannedFault, PlannedMode, PlannedWord, ProcessHost, ProcessIndex, Requests,
-    RestartName, RunPlan, Setup, WatchClose,
+    RestartName, RunPlan, Setup, WatchClose, WorkEnd,
 };
 pub use random::Random;
 pub use simulation::{RunReport, simulate};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_api::{Lease, annotation, format_freeze, format_prefer};
+use elector_api::{Lease, format_freeze, format_prefer};
 use elector_protocol::{Identity, OperatorPreference, Timestamp};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::simulation::Simulation;
 
 impl Simulation {
     /// Annotates a lease for this time.
-    pub(crate) async fn say(&mut self, lease: usize, word: PlannedWord, lasts: Duration) {
+    pub(crate) async fn say(&mut self, lease: usize, word: PlannedWord, lasts: Duration) -> bool {
         let until = self.context.log().now() + lasts;
         let micros = i64::try_from(until.as_micros()).unwrap_or(i64::MAX);
         let until = Timestamp::from_micros(EPOCH.saturating_add(micros)).unwrap_or(Timestamp::MAX);
@@ -23,7 +23,7 @@ impl Simulation {
             PlannedWord::Freeze => format_freeze(until),
             PlannedWord::Prefer(who) => self.prefer(who, until),
         };
-        self.annotate(lease, word, Some(&value)).await;
+        self.annotate(lease, word, Some(&value)).await
     }
 
     /// Takes the annotation back: the clocks of electors may be off by any time.
@@ -41,17 +41,16 @@ impl Simulation {
         )
     }
 
-    async fn annotate(&self, lease: usize, word: PlannedWord, value: Option<&str>) {
-        let name = match word {
-            PlannedWord::Freeze => annotation::FREEZE,
-            PlannedWord::Prefer(_) => annotation::PREFER,
+    /// Says whether it was there.
+    async fn annotate(&self, lease: usize, word: PlannedWord, value: Option<&str>) -> bool {
+        let annotation = match word {
+            PlannedWord::Freeze => elector_api::annotation::FREEZE,
+            PlannedWord::Prefer(_) => elector_api::annotation::PREFER,
         };
         let leases = Api::<Lease>::default_namespaced_with(self.kubectl(), &());
         self.intervene(&lease_name(lease));
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": { name: value } } }));
-        // It may not be there.
-        let _ = leases
-            .patch(&lease_name(lease), &PatchParams::default(), &patch)
-            .await;
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": { annotation: value } } }));
+        let (name, params) = (lease_name(lease), PatchParams::default());
+        leases.patch(&name, &params, &patch).await.is_ok()
     }
 }

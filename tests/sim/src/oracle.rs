@@ -5,12 +5,12 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use elector_protocol::{Identity, LeaseRecord};
 
 use crate::context::RuleViolation;
+use crate::effect::StrikeLog;
 use crate::history::{LeaseHistory, LeaseRevision, RequestAttempt, Role};
 use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, SYSTEM, lease_name};
 use crate::plan::{FaultKind, PlannedFault, PlannedWord, RunPlan};
@@ -19,14 +19,23 @@ use crate::plan::{FaultKind, PlannedFault, PlannedWord, RunPlan};
 struct WriteCheck<'a> {
     history: &'a LeaseHistory,
     plan: &'a RunPlan,
+    effects: &'a StrikeLog,
 }
 
 /// For how long after a fault electors may still judge by what it hid from them.
 const AFTERMATH: Duration = Duration::from_secs(30);
 
 /// The violations by the writes of a run.
-pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
-    let check = WriteCheck { history, plan };
+pub(crate) fn violations(
+    history: &LeaseHistory,
+    plan: &RunPlan,
+    effects: &StrikeLog,
+) -> Vec<RuleViolation> {
+    let check = WriteCheck {
+        history,
+        plan,
+        effects,
+    };
     let mut found = check.strays();
     for (lease, revisions) in &history.leases {
         check.lease(lease, revisions, &mut found);
@@ -130,30 +139,41 @@ impl WriteCheck<'_> {
     fn most_preferences(&self, attempt: &RequestAttempt, term_since: Duration) -> usize {
         let count = self.plan.setup.candidates.len() / self.plan.setup.leases;
         let term = term_since.saturating_sub(AFTERMATH)..=attempt.at;
-        let faults = self.plan.faults.iter();
-        let faults = faults.filter(|fault| self.concerns(fault, &attempt.lease, &term));
-        let others: usize = faults.map(|fault| 2 * names_of(&fault.kind)).sum();
+        let faults = self
+            .plan
+            .faults
+            .iter()
+            .enumerate()
+            .filter(|(index, fault)| {
+                let effect = self.effects.of(*index);
+                let then =
+                    effect.is_some_and(|it| it.start() <= term.end() && term.start() <= it.end());
+                then && self.concerns(&fault.kind, &attempt.lease)
+            });
+        let others: usize = faults.map(|(_, fault)| 2 * names_of(&fault.kind)).sum();
         count.saturating_sub(1) + others
     }
 
-    /// True if a fault hits the candidates of a lease, an elector or the Lease itself within that time.
-    fn concerns(&self, fault: &PlannedFault, lease: &str, term: &RangeInclusive<Duration>) -> bool {
+    /// True if a fault is for a candidate of this lease, for the Lease itself, or for the watches of an elector.
+    fn concerns(&self, fault: &FaultKind, lease: &str) -> bool {
         let electors = self.plan.setup.electors.len();
-        let of = match &fault.kind {
+        let of = match fault {
             FaultKind::TamperWithLease(of, _)
             | FaultKind::Plain(of, _)
             | FaultKind::Builtin(of, _)
             | FaultKind::IdleCandidate(of, ..)
-            | FaultKind::Say(of, ..) => Some(*of),
-            kind => kind.who().and_then(|who| {
-                let candidate = self.plan.setup.candidates.get(who.0.checked_sub(electors)?);
-                candidate.map(|it| it.lease)
-            }),
+            | FaultKind::Say(of, ..)
+            | FaultKind::SpoilWork(of, ..) => Some(*of),
+            kind => match kind.who().map(|who| who.0.checked_sub(electors)) {
+                Some(Some(candidate)) => {
+                    let candidate = self.plan.setup.candidates.get(candidate);
+                    candidate.map(|it| it.lease)
+                }
+                Some(None) if !kind.blinds() => return false,
+                _ => None,
+            },
         };
-        let ends = fault.at + fault.kind.lasts();
         of.is_none_or(|of| lease_name(of) == lease)
-            && fault.at <= *term.end()
-            && *term.start() <= ends
     }
 
     /// The emulation and binary version that a candidate registered first.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use self::draw::ClockBound;
 pub use self::fault::{
     Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedFault, PlannedWord,
-    ProcessIndex, Requests, RestartName, WatchClose,
+    ProcessIndex, Requests, RestartName, WatchClose, WorkEnd,
 };
 use crate::names::{ELECTOR_LOCK, lease_name};
 
@@ -42,6 +42,9 @@ pub struct Setup {
     pub leases: usize,
     /// The electors.
     pub electors: Vec<ProcessHost>,
+    /// The most pre-emptions of each elector (R23), where they are fewer than by default.
+    #[serde(default)]
+    pub preemptions: Vec<u8>,
     /// The locks that the electors take.
     pub locks: ElectorLocks,
     /// The candidates.
@@ -118,6 +121,12 @@ impl Setup {
             Some(index) => candidate(index),
             None => self.electors.get(who.0).copied(),
         }
+    }
+
+    /// The rate of the fastest clock.
+    pub(crate) fn fastest(&self) -> u64 {
+        let hosts = (0..self.processes()).filter_map(|index| self.host(ProcessIndex(index)));
+        hosts.map(|host| host.rate).max().unwrap_or_default()
     }
 
     /// The names of the leases that candidates stand for, and of the lock of the electors.

@@ -43,8 +43,8 @@ pub(crate) struct SimulatedProcess {
 /// The kind of a process.
 #[derive(Clone, Debug)]
 pub(crate) enum ProcessKind {
-    /// An elector, and the locks that it takes.
-    Elector(ElectorLocks),
+    /// An elector, the locks that it takes, and its budget of pre-emptions where it is not the default.
+    Elector(ElectorLocks, Option<u8>),
     /// A candidate, and the identity that it is made to use.
     Candidate(plan::PlannedCandidate, Option<String>),
 }
@@ -105,7 +105,7 @@ impl SimulatedProcess {
         match &self.kind {
             ProcessKind::Candidate(_, Some(identity)) => identity.clone(),
             ProcessKind::Candidate(_, None) => format!("{}-{}", self.name, self.named),
-            ProcessKind::Elector(_) => {
+            ProcessKind::Elector(..) => {
                 Identity::of_elector(&self.name, self.incarnation_seed()).to_string()
             }
         }
@@ -142,7 +142,7 @@ impl SimulatedProcess {
                 self.identity()
             ),
         );
-        if let ProcessKind::Elector(_) = &self.kind {
+        if let ProcessKind::Elector(..) = &self.kind {
             let mut state = self.context.state();
             state
                 .electors
@@ -151,8 +151,8 @@ impl SimulatedProcess {
         let transport = self.transport();
         let check_now = context.check_hook();
         let task = match &self.kind {
-            ProcessKind::Elector(locks) => {
-                let times = (self.longest, *locks);
+            ProcessKind::Elector(locks, preemptions) => {
+                let times = (self.longest, *locks, *preemptions);
                 let run = run_elector(transport, times, self.incarnation_seed(), shutdown);
                 tokio::spawn(pauses.wrap(run, check_now))
             }
@@ -192,6 +192,11 @@ impl SimulatedProcess {
         }
     }
 
+    /// True if it was asked to end and has not.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.runs() && self.shutdown.is_none()
+    }
+
     /// Begins an incarnation if none is under way.
     pub(crate) async fn restart_if_ended(&mut self, name: RestartName) {
         self.join_ended().await;
@@ -222,7 +227,7 @@ impl SimulatedProcess {
 
     fn transport(&self) -> Transport {
         let role = match &self.kind {
-            ProcessKind::Elector(_) => Role::Elector {
+            ProcessKind::Elector(..) => Role::Elector {
                 rate: self.clock.rate(),
             },
             ProcessKind::Candidate(candidate, _) => Role::Candidate {

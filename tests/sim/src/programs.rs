@@ -1,6 +1,5 @@
 //! The production elector and candidate, as the program of a simulated process.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,20 +14,24 @@ use elector_protocol::{ElectorTiming, LeaseKey};
 use crate::names::{ELECTOR_LOCK, FALLBACK, GROUP, NAMESPACE, lease_name};
 use crate::pause::PauseSwitch;
 use crate::plan::{self, ElectorLocks, PlannedMode};
+use crate::register::WorkTerm;
 use crate::transport::Transport;
+use crate::witness::WitnessedWork;
 
 /// Runs an elector until it is shut down.
 pub(crate) async fn run_elector(
     transport: Transport,
-    (longest, locks): (Duration, ElectorLocks),
+    (longest, locks, preemptions): (Duration, ElectorLocks, Option<u8>),
     seed: u64,
     shutdown: impl Future<Output = ()>,
 ) {
     let (context, name) = (transport.context.clone(), transport.author.name.clone());
+    let timing = ElectorTiming::default();
     let config = ElectorConfig {
         timing: ElectorTiming {
             max_lease_duration: longest,
-            ..ElectorTiming::default()
+            preemptions: preemptions.unwrap_or(timing.preemptions),
+            ..timing
         },
         builtin: match locks.builtin {
             true => BuiltinController::Replace { host: name.clone() },
@@ -131,11 +134,11 @@ impl CandidateRun {
             .note(&name, format_args!("has ended: {outcome}"));
     }
 
-    /// The work of a term: waits until it is to stop, and takes its time.
+    /// The work of a term, under its guard.
     fn work(
         &self,
         leadership: Leadership,
-    ) -> impl Future<Output = Result<(), Infallible>> + Send + use<> {
+    ) -> impl Future<Output = Result<(), std::fmt::Error>> + Send + use<> {
         let context = &self.transport.context;
         let limit = Duration::from_secs(self.candidate.timing.1);
         let now = context.log().now();
@@ -148,13 +151,18 @@ impl CandidateRun {
         if let Some((rule, text)) = wrong {
             context.report(rule, text);
         }
-        let stop = self.candidate.stop;
-        let work = async move {
-            leadership.stopped().await;
-            tokio::time::sleep(stop).await;
-            Ok(())
+        let work = WitnessedWork {
+            context: context.clone(),
+            pauses: self.pauses.clone(),
+            term: WorkTerm {
+                name: self.transport.author.name.clone(),
+                incarnation: self.incarnation,
+                candidate: self.candidate,
+                clock: self.transport.clock.clone(),
+                leadership,
+            },
         };
-        self.pauses.wrap(work, context.check_hook())
+        self.pauses.wrap(work.run(), context.check_hook())
     }
 
     /// Its configuration for a lease or a group of this name.

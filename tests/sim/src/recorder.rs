@@ -71,7 +71,9 @@ where
     let mut version = "0".to_owned();
     loop {
         let Ok(events) = api.watch(&WatchParams::default(), &version).await else {
-            return;
+            // They are not served for a while, and nothing becomes of them.
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            continue;
         };
         let mut events = events.boxed();
         while let Ok(Some(event)) = events.try_next().await {
@@ -84,7 +86,10 @@ where
                     version = bookmark.metadata.resource_version;
                     continue;
                 }
-                WatchEvent::Error(_) => return,
+                WatchEvent::Error(_) => {
+                    version = "0".to_owned();
+                    break;
+                }
             };
             if let Some(newest) = object.meta().resource_version.clone() {
                 version = newest;

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use crate::plan::{FaultKind, ProcessIndex, RunPlan};
+use crate::plan::{ProcessIndex, RunPlan};
 
 /// An action at an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScheduledAction {
     /// A process begins.
     Start(ProcessIndex),
-    /// A fault begins.
-    Begin(FaultKind),
+    /// The fault of this place in the plan begins.
+    Begin(usize),
     /// A fault that lasted ends.
-    End(FaultKind),
+    End(usize),
 }
 
 /// The actions of a plan in the order of time.
@@ -22,11 +22,11 @@ pub(crate) fn schedule(plan: &RunPlan) -> Vec<(Duration, ScheduledAction)> {
         Some((host.start, ScheduledAction::Start(ProcessIndex(index))))
     });
     let mut actions: Vec<_> = starts.collect();
-    for fault in &plan.faults {
-        actions.push((fault.at, ScheduledAction::Begin(fault.kind.clone())));
+    for (index, fault) in plan.faults.iter().enumerate() {
+        actions.push((fault.at, ScheduledAction::Begin(index)));
         if fault.kind.ends() {
             let end = fault.at + fault.kind.lasts();
-            actions.push((end, ScheduledAction::End(fault.kind.clone())));
+            actions.push((end, ScheduledAction::End(index)));
         }
     }
     actions.sort_by_key(|(at, _)| *at);

@@ -1,5 +1,6 @@
 //! A run: the processes, the server and time, driven through a plan.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elector_apiserver::{ApiServer, Config, NativeCandidates, WallClock};
@@ -28,6 +29,8 @@ pub struct RunReport {
     pub leadership: LeadershipStats,
     /// Its length, in virtual time.
     pub lasted: Duration,
+    /// The faults that took effect, by kind.
+    pub faults: BTreeMap<String, u64>,
     /// The number of lines of the trace, and their hash.
     pub digest: (u64, u64),
     /// The trace, if it was to be kept.
@@ -73,7 +76,8 @@ impl Simulation {
         let longest = Duration::from_secs(plan.setup.longest());
         let limit = plan.setup.locks.leader_election.map(|(_, h)| h);
         let electors = ElectorMonitor::new(limit.map(Duration::from_secs));
-        let context = RunContext::start(keep_trace, LeaseHistory::new(longest), electors);
+        let context = RunContext::start(keep_trace, LeaseHistory::default(), electors);
+        context.state().work.fastest = plan.setup.fastest();
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH)
             .expect("2026 is a year of the common era");
         let server = ApiServer::new(Config {
@@ -92,7 +96,8 @@ impl Simulation {
         let processes = (0..setup.processes()).zip(1000..).map(|(index, stream)| {
             let (name, kind, host) = match index.checked_sub(setup.electors.len()) {
                 None => {
-                    let kind = ProcessKind::Elector(setup.locks);
+                    let kind =
+                        ProcessKind::Elector(setup.locks, setup.preemptions.get(index).copied());
                     (format!("e{index}"), kind, setup.electors[index])
                 }
                 Some(candidate) => {
@@ -145,6 +150,10 @@ impl Simulation {
         self.repair_leases();
         for process in &mut self.processes {
             process.repair();
+            // An elector that was asked to end while it was paused would end at some later time.
+            if matches!(process.kind, ProcessKind::Elector(..)) && process.is_ending() {
+                process.crash().await;
+            }
             process.restart_if_ended(RestartName::New).await;
         }
     }
@@ -153,7 +162,11 @@ impl Simulation {
         let log = self.context.log();
         let state = self.context.state();
         let mut violations = state.violations.clone();
-        violations.extend(oracle::violations(&state.history, &self.plan));
+        violations.extend(oracle::violations(
+            &state.history,
+            &self.plan,
+            &state.effects,
+        ));
         violations.extend(verification::violations(&state.history, &self.plan));
         for violation in &violations {
             log.note("!", format_args!("{violation}"));
@@ -161,12 +174,14 @@ impl Simulation {
         let leadership = LeadershipStats {
             acquired: state.history.acquired,
             elector_terms: lock_terms(&state.history),
+            work_writes: state.work.writes,
             ..state.guards.leadership.clone()
         };
         RunReport {
             violations,
             leadership,
             lasted: log.now(),
+            faults: state.effects.counts(&self.plan.faults),
             digest: log.digest(),
             trace: log.lines(),
         }

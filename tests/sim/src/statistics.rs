@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::guards::LeadershipStats;
-use crate::plan::RunPlan;
+use crate::history::{BUILTIN_WROTE, STRANGER_NAMED, STRANGER_SHORTENED};
 use crate::simulation::RunReport;
 
 /// Many runs in numbers.
@@ -19,11 +19,30 @@ pub struct RunStatistics {
     violations: BTreeMap<String, u64>,
 }
 
+/// The kinds of faults that have to take effect.
+const KINDS: &str = "Builtin Compact Crash Delay ElectorsAway EndWatches Forbid Freeze HideCandidates HoldLock \
+    IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Repeat Say ShutDown Slow SpoilWork StepClock \
+    StopClock TamperWithCandidate TamperWithLease TamperWithLock Twin";
+
+/// The least effects of a kind in as many seeds, or in those of `cargo test`.
+const LEAST: (u64, u64) = (50, 200);
+
+/// The most overlaps that S1 exempts in as many seeds, by the kind of the write, and as many more by chance.
+const EXEMPT: (&[(&str, u64)], u64, u64) = (
+    &[
+        (BUILTIN_WROTE, 80),
+        (STRANGER_NAMED, 15),
+        (STRANGER_SHORTENED, 50),
+    ],
+    10_000,
+    3,
+);
+
 // === impl RunStatistics ===
 
 impl RunStatistics {
     /// Adds a run.
-    pub fn add(&mut self, plan: &RunPlan, report: &RunReport) {
+    pub fn add(&mut self, report: &RunReport) {
         self.seeds += 1;
         self.failed += u64::from(!report.violations.is_empty());
         self.lasted += report.lasted;
@@ -31,6 +50,7 @@ impl RunStatistics {
         all.elections += run.elections;
         all.acquired += run.acquired;
         all.elector_terms += run.elector_terms;
+        all.work_writes += run.work_writes;
         for (times, more) in [
             (&mut all.hand_overs, &run.hand_overs),
             (&mut all.fail_overs, &run.fail_overs),
@@ -44,10 +64,8 @@ impl RunStatistics {
         for (why, count) in &run.exempt {
             *all.exempt.entry(why).or_default() += count;
         }
-        for fault in &plan.faults {
-            let text = format!("{:?}", fault.kind);
-            let kind = text.split('(').next().unwrap_or_default();
-            *self.faults.entry(kind.to_owned()).or_default() += 1;
+        for (kind, count) in &report.faults {
+            *self.faults.entry(kind.clone()).or_default() += count;
         }
         for violation in &report.violations {
             *self
@@ -55,6 +73,28 @@ impl RunStatistics {
                 .entry(violation.rule.to_owned())
                 .or_default() += 1;
         }
+    }
+
+    /// Faults that took effect too seldom, and exemptions that were too many.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        let count = |kind: &str| self.faults.get(kind).copied().unwrap_or_default();
+        let few = self.seeds <= LEAST.1;
+        let rare = KINDS
+            .split_whitespace()
+            .filter(|kind| few && count(kind) * LEAST.1 < self.seeds * LEAST.0);
+        let rare =
+            rare.map(|kind| format!("{} took effect {} times only", words(kind), count(kind)));
+        let (most, of, chance) = EXEMPT;
+        let most = |why| {
+            most.iter()
+                .find(|(kind, _)| *kind == why)
+                .map_or(0, |(_, most)| *most)
+        };
+        let exempt = self.leadership.exempt.iter();
+        let exempt = exempt.filter(|(why, count)| **count > most(**why) * self.seeds / of + chance);
+        rare.chain(exempt.map(|(why, count)| format!("S1 exempts {count}: {why}")))
+            .collect()
     }
 
     /// The number of runs.
@@ -85,6 +125,7 @@ impl RunStatistics {
             ("virtual time", hours),
             ("terms", of.elections.to_string()),
             ("- acquired without a grant", of.acquired.to_string()),
+            ("- writes of their work", of.work_writes.to_string()),
             ("hand-overs", spread(&of.hand_overs)),
             ("fail-overs after a crash", spread(&of.fail_overs)),
             ("- without an elector", spread(&of.unelected)),
@@ -105,7 +146,7 @@ impl RunStatistics {
             .map(|(kind, count)| (words(kind), *count));
         for (name, counts) in [
             ("two believers, exempt (S1)", &exempt.collect()),
-            ("faults drawn", &faults.collect()),
+            ("faults that took effect", &faults.collect()),
             ("violations", &self.violations),
         ] {
             row(name, &counts.values().sum::<u64>().to_string());

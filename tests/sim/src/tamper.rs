@@ -66,14 +66,13 @@ impl Simulation {
         }
     }
 
-    /// Does this to a Lease, if it is there.
-    pub(crate) async fn tamper_with_lease(&mut self, name: &str, how: LeaseTampering) {
+    /// Does this to a Lease, and says whether it was there.
+    pub(crate) async fn tamper_with_lease(&mut self, name: &str, how: LeaseTampering) -> bool {
         if how == LeaseTampering::Unreadable {
             self.intervene(name);
-            self.server.corrupt("leases", (NAMESPACE, name), |lease| {
+            return self.server.corrupt("leases", (NAMESPACE, name), |lease| {
                 lease["spec"]["leaseDurationSeconds"] = json!("soon");
             });
-            return;
         }
         let leases = Api::<Lease>::default_namespaced_with(self.kubectl(), &());
         if how == LeaseTampering::Delete {
@@ -115,29 +114,26 @@ impl Simulation {
             }
             true
         })
-        .await;
+        .await
     }
 
-    /// Does this to the LeaseCandidate of a process, if it is there.
+    /// Does this to the LeaseCandidate of a process, and says whether it was there.
     pub(crate) async fn tamper_with_candidate(
         &mut self,
         who: ProcessIndex,
         how: CandidateTampering,
-    ) {
-        let Some(process) = self.processes.get(who.0) else {
-            return;
+    ) -> bool {
+        let process = self.processes.get(who.0);
+        let Some(process) = process.filter(|_| !self.plan.setup.unserved) else {
+            return false;
         };
-        if self.plan.setup.unserved {
-            return;
-        }
         let name = process.identity();
         if how == CandidateTampering::Unreadable {
-            self.server
-                .corrupt("leasecandidates", (NAMESPACE, &name), |object| {
-                    object["spec"]["binaryVersion"] = json!("the best");
-                    object["spec"]["renewTime"] = json!("now");
-                });
-            return;
+            let place = (NAMESPACE, &*name);
+            return self.server.corrupt("leasecandidates", place, |object| {
+                object["spec"]["binaryVersion"] = json!("the best");
+                object["spec"]["renewTime"] = json!("now");
+            });
         }
         let api = self.candidate_api();
         let candidates = Api::<LeaseCandidate>::default_namespaced_with(self.kubectl(), &api);
@@ -154,7 +150,7 @@ impl Simulation {
             }
             true
         })
-        .await;
+        .await
     }
 
     /// Creates objects beside the leases that are of no use, for the whole run: they must not stop the others (L8).
@@ -266,24 +262,22 @@ pub(crate) trait ApiObject: Resource + Clone + Debug + DeserializeOwned + Serial
 
 impl<T: Resource + Clone + Debug + DeserializeOwned + Serialize> ApiObject for T {}
 
-/// Deletes an object, if it is there.
-async fn delete<T: ApiObject>(api: &Api<T>, name: &str) {
-    if let Ok(Some(_)) = api.get_opt(name).await {
-        // It may be gone.
-        let _ = api.delete(name, &DeleteParams::default()).await;
-    }
+/// Deletes an object, and says whether it was there.
+async fn delete<T: ApiObject>(api: &Api<T>, name: &str) -> bool {
+    let there = matches!(api.get_opt(name).await, Ok(Some(_)));
+    there && api.delete(name, &DeleteParams::default()).await.is_ok()
 }
 
-/// Changes an object that is there, unless `change` finds nothing to change. A conflict leaves it as another client wrote
-/// it.
+/// Changes an object that is there, unless `change` finds nothing to change, and says whether it did. A conflict leaves it
+/// as another client wrote it.
 pub(crate) async fn edit<T: ApiObject>(
     api: &Api<T>,
     name: &str,
     change: impl FnOnce(&mut T) -> bool,
-) {
-    if let Ok(Some(mut object)) = api.get_opt(name).await
-        && change(&mut object)
-    {
-        let _ = api.replace(name, &PostParams::default(), &object).await;
-    }
+) -> bool {
+    let Ok(Some(mut object)) = api.get_opt(name).await else {
+        return false;
+    };
+    let params = PostParams::default();
+    change(&mut object) && api.replace(name, &params, &object).await.is_ok()
 }

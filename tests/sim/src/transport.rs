@@ -74,6 +74,11 @@ impl Transport {
             Some(base) => log.note(&self.author.name, format_args!("-> {summary} @{base}")),
             None => log.note(&self.author.name, format_args!("-> {summary}")),
         }
+        let sent = log.now();
+        self.context
+            .state()
+            .effects
+            .count_request(&self.author.name);
         self.delay().await;
         let request = Request::from_parts(parts, Body::from(body.to_vec()));
         let answer = self
@@ -81,6 +86,11 @@ impl Transport {
             .service(&self.author.name)
             .oneshot(request)
             .await;
+        let now = log.now();
+        for fault in self.server.faults(&self.author.name).take_strikes() {
+            let fault = usize::try_from(fault).unwrap_or(usize::MAX);
+            self.context.state().effects.strike(fault, sent, now);
+        }
         self.delay().await;
         match &answer {
             Ok(answer) => log.note(

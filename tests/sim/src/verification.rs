@@ -195,7 +195,8 @@ impl RecordedRun<'_> {
                 | FaultKind::Partition(_, lasts)
                 | FaultKind::Slow(_, _, lasts)
                 | FaultKind::Freeze(_, lasts)
-                | FaultKind::OldCache(_, _, lasts) => *lasts,
+                | FaultKind::OldCache(_, _, lasts)
+                | FaultKind::HideCandidates(lasts) => *lasts,
                 FaultKind::Compact | FaultKind::EndWatches(..) => Duration::ZERO,
                 _ => return None,
             };

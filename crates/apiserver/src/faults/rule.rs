@@ -68,6 +68,7 @@ pub struct Rule {
     name: Option<String>,
     /// The number of strikes left; `None` for ever.
     times: Option<u32>,
+    label: Option<u64>,
 }
 
 /// A request as rules see it.
@@ -102,6 +103,7 @@ impl Rule {
             namespace: None,
             name: None,
             times: None,
+            label: None,
         }
     }
 
@@ -154,15 +156,23 @@ impl Rule {
         self
     }
 
-    /// The fault, if this request meets the rule; it counts as one time.
-    pub(super) fn strike(&mut self, request: &RequestSummary<'_>) -> Option<Fault> {
+    /// Under this label, which [`Faults::take_strikes`](crate::Faults::take_strikes) gives back once for each request
+    /// that it struck.
+    #[must_use]
+    pub fn labelled(mut self, label: u64) -> Self {
+        self.label = Some(label);
+        self
+    }
+
+    /// The fault and the label, if this request meets the rule; it counts as one time.
+    pub(super) fn strike(&mut self, request: &RequestSummary<'_>) -> Option<(Fault, Option<u64>)> {
         if !self.meets(request) {
             return None;
         }
         if let Some(times) = &mut self.times {
             *times -= 1;
         }
-        Some(self.fault)
+        Some((self.fault, self.label))
     }
 
     /// True once it strikes no more.

@@ -20,10 +20,10 @@ pub(crate) struct WrittenLease {
 // === impl WrittenLease ===
 
 impl WrittenLease {
-    /// A Lease of that name. A write of a stranger exempts for 15 s.
+    /// A Lease of that name.
     pub(crate) fn new(name: &str) -> Self {
         Self {
-            history: LeaseHistory::new(Duration::from_secs(15)),
+            history: LeaseHistory::default(),
             lease: Lease::named(&LeaseKey::new("default", name)),
             version: 0,
         }

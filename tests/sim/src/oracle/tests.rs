@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::history::fixture::WrittenLease;
-use crate::plan::ClockBound;
+use crate::plan::{ClockBound, ProcessIndex, WatchClose};
 
 /// The second in which all is written.
 const NOW: Duration = Duration::from_secs(100);
@@ -17,14 +17,19 @@ fn a_write_of_which_no_sender_is_known_is_a_violation() {
         }
         fixture.lease.metadata.resource_version = Some("9".to_owned());
         fixture.apply(NOW);
-        let found = violations(&fixture.history, &RunPlan::draw(1, ClockBound::Within));
+        let found = violations(
+            &fixture.history,
+            &RunPlan::draw(1, ClockBound::Within),
+            &StrikeLog::default(),
+        );
         let rules: Vec<_> = found.iter().map(|it| it.rule).collect();
         assert_eq!(rules, expected);
     }
 }
 
-/// The words about a lease that `a` leads in version 1.1.0, where `b` in that version is preferred this number of times.
-fn preferred(version: &str, times: usize, faults: Vec<PlannedFault>) -> Vec<String> {
+/// The words about a lease that `a` leads in version 1.1.0, where `b` in that version is preferred this number of times,
+/// and this fault takes effect.
+fn preferred(version: &str, times: usize, fault: Option<&PlannedFault>) -> Vec<String> {
     let mut fixture = WrittenLease::new("lease-0");
     let held = LeaseRecord {
         holder: Identity::new("a"),
@@ -46,8 +51,13 @@ fn preferred(version: &str, times: usize, faults: Vec<PlannedFault>) -> Vec<Stri
     plan.setup.leases = 2;
     plan.setup.candidates.truncate(1);
     plan.setup.candidates.resize(4, plan.setup.candidates[0]);
-    plan.faults = faults;
-    let found = violations(&fixture.history, &plan);
+    let mut effects = StrikeLog::default();
+    if let Some(PlannedFault { at, kind }) = fault {
+        effects.strike(0, *at, *at + kind.lasts());
+    }
+    // One more takes none.
+    plan.faults = fault.into_iter().chain(fault).cloned().collect();
+    let found = violations(&fixture.history, &plan, &effects);
     let found = found.into_iter().filter(|it| it.rule == "L3");
     found.map(|it| it.text).collect()
 }
@@ -55,15 +65,16 @@ fn preferred(version: &str, times: usize, faults: Vec<PlannedFault>) -> Vec<Stri
 #[test]
 fn a_preference_goes_to_a_better_candidate() {
     for (version, wrong) in [("1.0.0", false), ("1.1.0", true), ("1.2.0", true)] {
-        let found = preferred(version, 1, Vec::new());
+        let found = preferred(version, 1, None);
         let said = found.iter().any(|it| it.contains("and not better"));
         assert_eq!(said, wrong, "{version}: {found:?}");
     }
 }
 
 #[test]
-fn a_term_has_more_preferences_for_each_fault_that_concerns_it() {
+fn a_term_has_more_preferences_for_each_fault_that_struck_it() {
     let of_this_lease = FaultKind::Plain(0, Duration::from_secs(5));
+    let elector = ProcessIndex(0);
     let of_another = FaultKind::Plain(1, Duration::from_secs(5));
     for (at, kind, most) in [
         (100, None, 1),
@@ -73,13 +84,16 @@ fn a_term_has_more_preferences_for_each_fault_that_concerns_it() {
         (900, Some(of_this_lease), 1),
         (100, Some(of_another), 1),
         (100, Some(FaultKind::Compact), 3),
+        (
+            100,
+            Some(FaultKind::EndWatches(elector, WatchClose::Closed)),
+            3,
+        ),
+        (100, Some(FaultKind::StepClock(elector, 1)), 1),
     ] {
         let at = Duration::from_secs(at);
-        let faults: Vec<_> = kind
-            .into_iter()
-            .map(|kind| PlannedFault { at, kind })
-            .collect();
-        let wrong = |times| preferred("1.0.0", times, faults.clone()).len();
-        assert_eq!([wrong(most), wrong(most + 1)], [0, 1], "{faults:?}");
+        let fault = kind.map(|kind| PlannedFault { at, kind });
+        let wrong = |times| preferred("1.0.0", times, fault.as_ref()).len();
+        assert_eq!([wrong(most), wrong(most + 1)], [0, 1], "{fault:?}");
     }
 }

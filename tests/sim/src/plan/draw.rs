@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Applied, CandidateTampering, ElectorLocks, FaultKind, LeaseTampering, PlannedCandidate,
     PlannedFault, PlannedMode, PlannedWord, ProcessHost, ProcessIndex, Requests, RestartName,
-    RunPlan, Setup, WatchClose,
+    RunPlan, Setup, WatchClose, WorkEnd,
 };
 use crate::random::Random;
 
@@ -57,7 +57,7 @@ impl RunPlan {
         draw_locks(&mut locks, &mut setup, reach);
         let mut random = Random::stream(seed, 2);
         let horizon = random.between(40_000, 240_000);
-        let count = random.between(0, 14);
+        let count = random.between(0, 20);
         let mut faults: Vec<PlannedFault> = (0..count)
             .map(|_| PlannedFault {
                 at: random.millis(0, horizon),
@@ -76,6 +76,7 @@ impl RunPlan {
             faults.extend(around_the_lock(&mut locks, &setup, horizon));
             faults.extend(idle_candidate(&mut stream(6), &setup, horizon));
             faults.extend(operators_words(&mut stream(7), &setup, horizon));
+            faults.extend(spoilt_work(&mut stream(9), &setup, horizon));
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
@@ -141,7 +142,7 @@ fn without_electors(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Pla
             faults.push((from + random.millis(0, lasts), crash));
         }
     }
-    if random.percent(20) {
+    if random.percent(35) {
         let elector = ProcessIndex(random.index(setup.electors.len()));
         let at = random.millis(0, horizon);
         faults.push((
@@ -195,7 +196,7 @@ fn around_the_lock(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Plan
         let at = random.millis(0, horizon);
         faults.push(PlannedFault { at, kind });
     }
-    if random.percent(25) {
+    if random.percent(85) {
         let at = random.millis(0, horizon);
         let kind = FaultKind::TamperWithLock(draw_tampering(random));
         faults.push(PlannedFault { at, kind });
@@ -209,12 +210,12 @@ fn idle_candidate(random: &mut Random, setup: &Setup, horizon: u64) -> Option<Pl
     let lease = random.index(setup.leases);
     let at = random.millis(0, horizon);
     let kind = FaultKind::IdleCandidate(lease, keeps, random.millis(30_000, 300_000));
-    (random.percent(12) && !setup.unserved).then_some(PlannedFault { at, kind })
+    (random.percent(35) && !setup.unserved).then_some(PlannedFault { at, kind })
 }
 
 /// An operator's words: most preferences are for candidates of the lease.
 fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
-    let some = random.percent(25);
+    let some = random.percent(35);
     let count = if some { random.index(4) } else { 0 };
     let draw = |_| {
         let lease = random.index(setup.leases);
@@ -229,6 +230,34 @@ fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Plan
         }
     };
     (0..count).map(draw).collect()
+}
+
+/// Work that does not follow its orders, a server that serves no candidates for a while, and a built-in controller that
+/// keeps its lock, most often from the beginning.
+fn spoilt_work(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
+    let mut faults = Vec::new();
+    let mut add = |at, kind| faults.push(PlannedFault { at, kind });
+    if random.percent(60) {
+        let (at, lasts) = (random.millis(0, horizon), random.millis(1_000, 45_000));
+        let lease = random.index(setup.leases);
+        let ends = [
+            WorkEnd::Returns,
+            WorkEnd::Fails,
+            WorkEnd::Panics,
+            WorkEnd::Never,
+        ];
+        let end = random.pick(&ends);
+        add(at, FaultKind::SpoilWork(lease, end, lasts));
+    }
+    if random.percent(50) {
+        let at = random.millis(0, horizon);
+        add(at, FaultKind::HideCandidates(random.millis(500, 45_000)));
+    }
+    if random.percent(35) {
+        let at = random.either(70, Duration::ZERO, random.clone().millis(0, horizon));
+        add(at, FaultKind::HoldLock(random.millis(5_000, 90_000)));
+    }
+    faults
 }
 
 fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
@@ -295,7 +324,11 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
             }
         })
         .collect();
+    let frugal = random.percent(40);
+    let preemptions = electors.iter().filter(|_| frugal);
+    let preemptions = preemptions.map(|_| random.pick(&[1, 2, 3])).collect();
     Setup {
+        preemptions,
         feature_gate: random.percent(50),
         custom: random.percent(30) && !unserved,
         unserved,
@@ -346,35 +379,40 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
     let applied = random.either(50, Applied::Yes, Applied::No);
     let short = random.millis(100, 20_000);
     let long = random.millis(1_000, 45_000);
-    match random.between(0, 99) {
-        0..14 => {
+    // Each kind is drawn so often that it takes effect in a few dozen of a hundred seeds, also where it often meets nothing.
+    match random.between(0, 119) {
+        0..5 => {
             let name = random.either(30, RestartName::Same, RestartName::New);
             FaultKind::Crash(anybody, short, name)
         }
-        14..18 => FaultKind::ShutDown(anybody, short),
-        18..30 => FaultKind::Pause(anybody, long),
-        30..42 => FaultKind::Partition(anybody, long),
-        42..45 => FaultKind::Slow(anybody, random.between(50, 3_000), long),
-        45..50 => FaultKind::Freeze(anybody, long),
-        50..53 => {
+        5..8 => FaultKind::ShutDown(anybody, short),
+        8..14 => FaultKind::Pause(anybody, long),
+        14..20 => FaultKind::Partition(anybody, long),
+        20..26 => FaultKind::Slow(anybody, random.between(50, 3_000), long),
+        26..32 => FaultKind::Freeze(anybody, long),
+        32..37 => {
             let ending = random.either(50, WatchClose::Closed, WatchClose::Broken);
             FaultKind::EndWatches(anybody, ending)
         }
-        53..57 => FaultKind::OldCache(anybody, random.between(0, 30), long),
-        57..62 => {
+        37..42 => FaultKind::OldCache(anybody, random.between(0, 30), long),
+        42..50 => {
             let status = random.pick(&STATUSES);
-            // A request that was carried out is never answered with a refusal.
             let applied = if status >= 500 { applied } else { Applied::No };
             FaultKind::Refuse(anybody, requests, status, applied, times)
         }
-        62..66 => FaultKind::Lose(anybody, requests, applied, times),
-        66..70 => FaultKind::Delay(anybody, requests, random.millis(100, 40_000), times),
-        70..74 => FaultKind::Repeat(anybody, requests, random.millis(1, 40_000), times),
-        74..75 => FaultKind::Compact,
-        75..78 => FaultKind::StepClock(anybody, draw_step(random)),
-        78..80 => FaultKind::StopClock(timer, long),
-        80..87 => FaultKind::TamperWithLease(lease, draw_tampering(random)),
-        87..91 => {
+        50..56 => {
+            // Of the refusals only a conflict may be the answer to the second try of a request that was carried out.
+            let requests = random.either(50, Requests::Writes, Requests::Updates);
+            FaultKind::Refuse(anybody, requests, 409, Applied::Yes, times)
+        }
+        56..61 => FaultKind::Lose(anybody, requests, applied, times),
+        61..69 => FaultKind::Delay(anybody, requests, random.millis(100, 40_000), times),
+        69..76 => FaultKind::Repeat(anybody, requests, random.millis(1, 40_000), times),
+        76..80 => FaultKind::Compact,
+        80..84 => FaultKind::StepClock(anybody, draw_step(random)),
+        84..89 => FaultKind::StopClock(timer, long),
+        89..95 => FaultKind::TamperWithLease(lease, draw_tampering(random)),
+        95..101 => {
             let how = random.pick(&[
                 CandidateTampering::Delete,
                 CandidateTampering::Version,
@@ -383,8 +421,8 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
             ]);
             FaultKind::TamperWithCandidate(candidate, how)
         }
-        91..95 => FaultKind::Twin(candidate, long),
-        95..98 => FaultKind::Plain(lease, long),
+        101..105 => FaultKind::Twin(candidate, long),
+        105..113 => FaultKind::Plain(lease, 2 * long),
         _ => FaultKind::Builtin(lease, long),
     }
 }

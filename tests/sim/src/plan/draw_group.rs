@@ -84,6 +84,7 @@ fn draw_setup(random: &mut Random) -> Setup {
         unserved: false,
         leases: PARTS,
         electors,
+        preemptions: Vec::new(),
         locks: ElectorLocks::default(),
         candidates,
     }

@@ -85,6 +85,25 @@ pub enum FaultKind {
     Forbid(ProcessIndex, Duration),
     /// An operator annotates a lease, and takes that back.
     Say(usize, PlannedWord, Duration),
+    /// The work of the leader of a lease ends or goes on against its orders; a process that ends is started again.
+    SpoilWork(usize, WorkEnd, Duration),
+    /// A built-in controller takes and keeps its lock, as far as electors let it.
+    HoldLock(Duration),
+    /// The server serves no LeaseCandidates, as while its versions change.
+    HideCandidates(Duration),
+}
+
+/// The end of work that does not follow its orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum WorkEnd {
+    /// It returns.
+    Returns,
+    /// It returns an error.
+    Fails,
+    /// It panics.
+    Panics,
+    /// It never stops.
+    Never,
 }
 
 /// A word of an operator on a lease.
@@ -186,6 +205,40 @@ impl FaultKind {
         }
     }
 
+    /// True if its process misses news by it, or hears them late.
+    pub(crate) const fn blinds(&self) -> bool {
+        !matches!(
+            self,
+            Self::StepClock(..)
+                | Self::Repeat(..)
+                | Self::Forbid(..)
+                | Self::Refuse(
+                    _,
+                    Requests::Writes | Requests::Updates | Requests::Creates,
+                    ..
+                )
+                | Self::Lose(
+                    _,
+                    Requests::Writes | Requests::Updates | Requests::Creates,
+                    ..
+                )
+                | Self::Delay(
+                    _,
+                    Requests::Writes | Requests::Updates | Requests::Creates,
+                    ..
+                )
+        )
+    }
+
+    /// The name of its kind.
+    pub(crate) fn name(&self) -> String {
+        if matches!(self, Self::Refuse(_, _, 409, Applied::Yes, _)) {
+            return "RefuseAfterwards".to_owned();
+        }
+        let text = format!("{self:?}");
+        text.split('(').next().unwrap_or_default().to_owned()
+    }
+
     /// True if something is done when it is over.
     pub(crate) const fn ends(&self) -> bool {
         let ends_alone = matches!(
@@ -215,6 +268,9 @@ impl FaultKind {
             | Self::IdleCandidate(_, _, time)
             | Self::Say(_, _, time)
             | Self::ElectorsAway(time)
+            | Self::SpoilWork(_, _, time)
+            | Self::HoldLock(time)
+            | Self::HideCandidates(time)
             | Self::Forbid(_, time) => *time,
             _ => Duration::ZERO,
         }
