@@ -81,8 +81,11 @@ impl Lease {
 
     /// Namespace and name.
     pub fn key(&self) -> LeaseKey {
-        let text = |text: &Option<String>| text.as_deref().unwrap_or_default().to_owned();
-        LeaseKey::new(text(&self.metadata.namespace), text(&self.metadata.name))
+        let ObjectMeta {
+            namespace, name, ..
+        } = &self.metadata;
+        let [namespace, name] = [namespace, name].map(|text| text.as_deref().unwrap_or_default());
+        LeaseKey::new(namespace, name)
     }
 
     /// Fields that could not be read. No elector decides about a Lease with faults.

@@ -120,9 +120,9 @@ impl Members for ObjectParts {
     ) -> Result<(), A::Error> {
         match &*name {
             "metadata" => {
-                self.metadata = access.next_value_seed(MembersSeed(Fields::new("metadata")))?;
+                self.metadata = access.next_value_seed(MembersSeed(Fields::roomy("metadata")))?;
             }
-            "spec" => self.spec = access.next_value_seed(MembersSeed(Fields::new("spec")))?,
+            "spec" => self.spec = access.next_value_seed(MembersSeed(Fields::roomy("spec")))?,
             "apiVersion" => self.whole.put(name, access.next_value()?),
             _ => {
                 let IgnoredAny = access.next_value()?;
@@ -267,6 +267,14 @@ impl Fields {
         }
     }
 
+    /// The same with room for the fields that most objects have.
+    fn roomy(path: &'static str) -> Self {
+        Self {
+            values: Vec::with_capacity(USUAL_FIELDS),
+            ..Self::new(path)
+        }
+    }
+
     /// Of a field that comes twice the last value counts.
     fn put(&mut self, name: FieldName, value: Value) {
         match self.values.iter_mut().find(|(known, _)| *known == name) {
@@ -374,6 +382,9 @@ impl Fields {
         })
     }
 }
+
+/// The number of fields that the metadata and the spec of most objects have, at most.
+const USUAL_FIELDS: usize = 10;
 
 /// A name that nearly every object has a field of.
 fn usual_field(name: &str) -> Option<&'static str> {

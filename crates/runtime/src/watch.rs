@@ -14,7 +14,7 @@ mod options;
 mod pace;
 mod page;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,7 +37,6 @@ pub struct Watch<T, L = Vec<T>> {
     watches: SelectAll<BoxStream<'static, WatchEvent<T, L>>>,
     incomplete: BTreeSet<Option<Arc<str>>>,
     synced: bool,
-    queue: VecDeque<WatchEvent<T, L>>,
 }
 
 /// The number of namespaces that have a page of their lists in memory at a time.
@@ -105,36 +104,30 @@ impl<T: WatchedObject, L: Default + Extend<T> + Send + 'static> Watch<T, L> {
             watches: stream::select_all(watches),
             incomplete: names.iter().cloned().collect(),
             synced: false,
-            queue: VecDeque::new(),
         }
     }
 
     /// The next event. Dropping this future loses nothing.
     pub async fn next(&mut self) -> WatchEvent<T, L> {
-        loop {
-            if let Some(event) = self.queue.pop_front() {
-                return event;
-            }
-            if self.incomplete.is_empty() && !self.synced {
-                self.synced = true;
-                return WatchEvent::Synced;
-            }
-            let Some(event) = self.watches.next().await else {
-                // A scope without namespaces has nothing to tell.
-                return std::future::pending().await;
-            };
-            match &event {
-                WatchEvent::Gap { namespace } => {
-                    self.incomplete.insert(namespace.clone());
-                    self.synced = false;
-                }
-                WatchEvent::Listed { namespace, .. } => {
-                    self.incomplete.remove(namespace);
-                }
-                _ => {}
-            }
-            self.queue.push_back(event);
+        if self.incomplete.is_empty() && !self.synced {
+            self.synced = true;
+            return WatchEvent::Synced;
         }
+        let Some(event) = self.watches.next().await else {
+            // A scope without namespaces has nothing to tell.
+            return std::future::pending().await;
+        };
+        match &event {
+            WatchEvent::Gap { namespace } => {
+                self.incomplete.insert(namespace.clone());
+                self.synced = false;
+            }
+            WatchEvent::Listed { namespace, .. } => {
+                self.incomplete.remove(namespace);
+            }
+            _ => {}
+        }
+        event
     }
 }
 

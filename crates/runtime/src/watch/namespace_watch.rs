@@ -346,12 +346,12 @@ impl<K: WatchedObject, L: Default + Extend<K>> NamespaceWatch<K, L> {
     }
 
     /// Where a watch continues after this event.
-    fn advance(&mut self, at: String, version: Option<&str>) -> String {
-        let Some((text, number)) = version.and_then(|text| Some((text, text.parse().ok()?))) else {
-            return at;
-        };
-        self.seen = self.seen.max(Some(ResourceVersion(number)));
-        text.to_owned()
+    fn advance(&mut self, mut at: String, version: Option<&str>) -> String {
+        if let Some((text, number)) = version.and_then(|text| Some((text, text.parse().ok()?))) {
+            self.seen = self.seen.max(Some(ResourceVersion(number)));
+            text.clone_into(&mut at);
+        }
+        at
     }
 
     fn version(&self, text: Option<&str>) -> Result<ResourceVersion, RequestError> {
