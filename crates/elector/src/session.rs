@@ -220,12 +220,8 @@ impl<'a> ElectorSession<'a> {
                 }
             }
             ElectorInput::LeaseEvent(event) => {
-                let applied = match &event {
-                    WatchEvent::Applied(lease) if !self.requests.is_idle() => Some(lease.key()),
-                    _ => None,
-                };
-                inputs.handle_lease_event(now, event)?;
-                if let Some(key) = applied
+                if let Some(key) = inputs.handle_lease_event(now, event)?
+                    && !self.requests.is_idle()
                     && let Some(newest) = inputs.view.lease(&key)
                 {
                     self.requests.batches.note_revision(&key, newest);

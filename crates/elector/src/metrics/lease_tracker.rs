@@ -133,11 +133,9 @@ impl LeaseTracker {
 
     /// Does what is due, and says when there is more to do.
     pub(crate) fn advance(&mut self, now: Instant, view: &View) -> Option<Instant> {
-        while let Some((at, key)) = self.checks.pop_first() {
-            if at > now {
-                self.checks.insert((at, key));
-                break;
-            }
+        while self.checks.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, key)) = self.checks.pop_first()
+        {
             let Some(tracked) = self.leases.get_mut(&key) else {
                 continue;
             };

@@ -69,11 +69,12 @@ impl InputHandler {
         }
     }
 
+    /// Takes an event of the watch of Leases, and names the lease of which that brought a revision.
     pub(crate) fn handle_lease_event(
         &mut self,
         now: Instant,
         event: WatchEvent<Lease, LeaseList>,
-    ) -> Result<(), Restored> {
+    ) -> Result<Option<LeaseKey>, Restored> {
         match event {
             WatchEvent::Gap { namespace } => self.view.handle_lease_gap(&namespace),
             WatchEvent::Rewound { .. } => return Err(Restored),
@@ -89,11 +90,13 @@ impl InputHandler {
             WatchEvent::Synced => self.log_recovery(now, "leases"),
             WatchEvent::Applied(lease) => {
                 let revision = LeaseVersion::of(&lease);
+                let key = revision.key.clone();
                 // The response to a write of ours has brought what the watch brings then.
                 if self.serves(&revision.key.namespace) && !self.view.has_seen(&revision) {
                     self.view
                         .handle_lease(now, LeaseSeen::kept(revision, lease));
                 }
+                return Ok(Some(key));
             }
             WatchEvent::Deleted(lease) => {
                 let LeaseVersion { key, version } = LeaseVersion::of(&lease);
@@ -101,7 +104,7 @@ impl InputHandler {
             }
             WatchEvent::Failed(error) => self.log_failure(now, "leases", &error),
         }
-        Ok(())
+        Ok(None)
     }
 
     pub(crate) fn handle_candidate_event(

@@ -7,7 +7,7 @@ use elector_api::{Lease, LeaseCandidate, Malformed, PackedLease};
 use elector_protocol::{
     CandidateRecord, Identity, LeaseKey, LeaseSnapshot, Rejection, ResourceVersion,
 };
-use tracing::debug;
+use tracing::{Level, debug, enabled};
 
 use crate::view::limits::{CANDIDATE_BYTES, strategies};
 
@@ -154,13 +154,15 @@ impl CandidateSeen {
 impl ParsedCandidate {
     /// Reads an object. `None` where it has no name, which no server serves.
     pub(crate) fn of(candidate: &LeaseCandidate) -> Option<Self> {
-        let object = ObjectName::of(candidate)?;
-        for note in candidate.notes() {
-            debug!(candidate = %object, %note, "ignored an annotation");
+        if enabled!(Level::DEBUG) {
+            let object = ObjectName::of(candidate)?;
+            for note in candidate.notes() {
+                debug!(candidate = %object, %note, "ignored an annotation");
+            }
         }
         Some(match CandidateSeen::of(candidate) {
             Ok(seen) => Self::Seen(seen),
-            Err(fault) => Self::Malformed(object, fault.to_string()),
+            Err(fault) => Self::Malformed(ObjectName::of(candidate)?, fault.to_string()),
         })
     }
 
