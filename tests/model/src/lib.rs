@@ -47,5 +47,5 @@ mod witness;
 
 pub use arbitrary::{drive_candidate, drive_history, drive_objects};
 pub use catalogue::runs;
-pub use report::{SearchReport, page, page_with, table};
+pub use report::{SearchReport, page, table};
 pub use run::Run;

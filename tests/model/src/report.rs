@@ -108,62 +108,44 @@ pub fn table(reports: &[SearchReport]) -> String {
     text
 }
 
-/// The reports as a page of markdown; `command` is what it came from.
-pub fn page(reports: &[SearchReport], command: &str) -> String {
-    let states = |reports: &mut dyn Iterator<Item = &SearchReport>| -> usize {
-        reports.map(|report| report.states).sum()
+/// A page of markdown: the rows of these reports, and those that the page before has of other runs, in this order. The sums
+/// are those of its rows. `command` is what writes it whole.
+pub fn page(before: &str, reports: &[SearchReport], order: &[Run], command: &str) -> String {
+    let row_of = |run: &Run| {
+        let begins = format!("| {} |", run.id);
+        let reported = reports.iter().find(|report| report.run.id == run.id);
+        let kept = || before.lines().find(|line| line.starts_with(&begins));
+        reported.map(row).or_else(|| Some(format!("{}\n", kept()?)))
     };
-    let all = states(&mut reports.iter());
-    let as_shipped = || reports.iter().filter(|report| report.run.is_as_shipped());
+    let rows: Vec<_> = order
+        .iter()
+        .filter_map(|run| Some((run, row_of(run)?)))
+        .collect();
+    let states = |of: &dyn Fn(&Run) -> bool| -> (usize, usize) {
+        let states = |row: &str| row.rsplit('|').nth(2)?.trim().parse::<usize>().ok();
+        let rows = rows.iter().filter(|(run, _)| of(run));
+        rows.fold((0, 0), |(count, sum), (_, row)| {
+            (count + 1, sum + states(row).unwrap_or(0))
+        })
+    };
+    let (count, all) = states(&|_| true);
+    let (shipped, as_shipped) = states(&Run::is_as_shipped);
     let mut text = format!(
         "<!-- Written by `{command}`. Do not edit. -->\n\n# The model check\n\n\
-         Every state that the production step functions can reach in {} small worlds, {all} states in all. {} of these \
-         states, in {} worlds, belong to the rules that ship, with candidates of ours; the others belong to variations \
-         of the rules and to worlds with a broken rule. What is checked, what the words mean and what is left out: \
-         [How the rules are checked](README.md). \
+         Every state that the production step functions can reach in {count} small worlds, {all} states in all. \
+         {as_shipped} of these states, in {shipped} worlds, belong to the rules that ship, with candidates of ours; the \
+         others belong to variations of the rules and to worlds with a broken rule. What is checked, what the words mean \
+         and what is left out: [How the rules are checked](README.md). \
          A safe world must also meet its witnesses; a world with a broken rule must be found unsafe (or trapped: with \
          states from which no candidate can come to lead), with this very property violated; the column *breaks* names \
          the rule that is broken in it.\n\n\
-         This table: `{command}`; {LAST_WORDS}\n\n\
+         This table: `{command}`, which can be given the names of runs and writes their rows alone then; seconds are \
+         those of one processor.\n\n\
          | run | about | breaks | candidates | electors | clocks | verdict | states | seconds |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
-        reports.len(),
-        states(&mut as_shipped()),
-        as_shipped().count(),
+         |---|---|---|---|---|---|---|---|---|\n"
     );
-    for report in reports {
-        text.push_str(&row(report));
-    }
+    text.extend(rows.into_iter().map(|(_, row)| row));
     text
-}
-
-/// The end of the text before the rows.
-const LAST_WORDS: &str = "seconds are those of one processor.";
-/// The sentence that follows where not all rows were recorded together.
-const RECORDED_ALONE: &str = "Some rows were recorded alone since then: they are not in the sums above, and the other rows \
-                              are of the rules of before.";
-
-/// The page with the rows of these reports in the place of those that it has of the same runs, or behind the row of the
-/// run before. Its sums stay those of the last time that all runs were recorded, and it says so.
-pub fn page_with(page: &str, reports: &[SearchReport], order: &[Run]) -> String {
-    let mut lines: Vec<String> = page.lines().map(|line| format!("{line}\n")).collect();
-    for report in reports {
-        let place_of = |run: &Run| {
-            let begins = format!("| {} |", run.id);
-            lines.iter().position(|line| line.starts_with(&begins))
-        };
-        let before = order.iter().take_while(|run| run.id != report.run.id);
-        match (place_of(&report.run), before.filter_map(place_of).last()) {
-            (Some(place), _) => lines[place] = row(report),
-            (None, Some(before)) => lines.insert(before + 1, row(report)),
-            (None, None) => lines.push(row(report)),
-        }
-    }
-    let page = lines.concat();
-    if page.contains(RECORDED_ALONE) {
-        return page;
-    }
-    page.replacen(LAST_WORDS, &format!("{LAST_WORDS} {RECORDED_ALONE}"), 1)
 }
 
 fn row(report: &SearchReport) -> String {
@@ -205,16 +187,12 @@ mod tests {
     #[test]
     fn rows_that_are_recorded_alone_stand_where_they_would_otherwise() {
         let reports: Vec<SearchReport> = runs().into_iter().map(report).collect();
-        let whole = page(&reports, "");
-        let without: String = whole
-            .lines()
-            .filter(|line| !line.starts_with(row(&reports[2]).trim_end()))
-            .map(|line| format!("{line}\n"))
-            .collect();
+        let whole = page("", &reports, &runs(), "");
+        let sums = format!("in {0} small worlds, {0} states", reports.len());
+        assert!(whole.contains(&sums), "{whole}");
+        let without = page("", &[&reports[..2], &reports[3..]].concat(), &runs(), "");
         assert_ne!(without, whole);
-        let again = page_with(&without, &reports[1..3], &runs());
-        let said = format!("{LAST_WORDS} {RECORDED_ALONE}");
-        assert_eq!(again, whole.replacen(LAST_WORDS, &said, 1));
-        assert_eq!(page_with(&again, &reports[1..3], &runs()), again);
+        assert_eq!(page(&without, &reports[1..3], &runs(), ""), whole);
+        assert_eq!(page(&whole, &[], &runs(), ""), whole);
     }
 }

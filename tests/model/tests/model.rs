@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{env, fs, io, thread};
 
 use clap::Parser;
-use elector_model::{Run, SearchReport, page, page_with, runs, table};
+use elector_model::{Run, SearchReport, page, runs, table};
 
 /// Search every state of small worlds that run the production step functions, and print what came of each.
 #[derive(Debug, Parser)]
@@ -143,10 +143,9 @@ fn check(runs: &[Run], at_a_time: Option<usize>) -> Vec<SearchReport> {
 
 /// Writes the page of the proofs.
 fn record(reports: &[SearchReport], args: &ModelArgs) -> io::Result<()> {
-    let command = if args.full {
-        "cargo xtask model --full --record"
-    } else {
-        "cargo xtask model --record"
+    let command = match args.full || !args.names.is_empty() {
+        true => "cargo xtask model --full --record",
+        false => "cargo xtask model --record",
     };
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| "tests/model".into());
     let path = PathBuf::from(package).join("../../docs/proofs/model.md");
@@ -155,9 +154,9 @@ fn record(reports: &[SearchReport], args: &ModelArgs) -> io::Result<()> {
             "a row of a world that failed would promise too much",
         ));
     }
-    if args.names.is_empty() {
-        return fs::write(path, page(reports, command));
-    }
-    let before = fs::read_to_string(&path)?;
-    fs::write(path, page_with(&before, reports, &runs()))
+    let before = match args.names.is_empty() {
+        true => String::new(),
+        false => fs::read_to_string(&path)?,
+    };
+    fs::write(path, page(&before, reports, &runs(), command))
 }
