@@ -65,4 +65,17 @@ impl CaseResult {
             failures: Vec::new(),
         }
     }
+
+    /// One with this much work, and two believers for this many seconds.
+    #[cfg(test)]
+    pub(crate) fn of_work(
+        fault: &str,
+        subject: TestSubject,
+        two_believers: f64,
+        work: f64,
+    ) -> Self {
+        let mut result = Self::of(fault, subject);
+        (result.analysis.two_believers, result.analysis.work) = (two_believers, work);
+        result
+    }
 }

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 
 use crate::last_operation::AFTER_WAKING;
 use crate::network::NetworkCondition;
+use crate::server_fault::ServerFault;
 use crate::subject::TestSubject;
 
 /// A row of the matrix.
@@ -54,6 +55,8 @@ pub(crate) enum FaultScript {
     Annotate(Duration),
     /// A stranger does something to the Lease, when the leader is well or not.
     Stranger(LeaseEdit, LeaderCondition),
+    /// A fault of the server of all cases.
+    AtServer(ServerFault),
     /// This number of electors; one is killed together with the leader, and is back after a while if it is the only one.
     KillElector { electors: usize },
     /// A network condition for the elector; the leader is killed under it, or goes on.
@@ -167,6 +170,14 @@ impl FaultScenario {
         match self.script {
             FaultScript::KillElector { electors } => electors,
             _ => 1,
+        }
+    }
+
+    /// The fault of the server, if it is one.
+    pub(crate) fn of_server(&self) -> Option<ServerFault> {
+        match self.script {
+            FaultScript::AtServer(fault) => Some(fault),
+            _ => None,
         }
     }
 

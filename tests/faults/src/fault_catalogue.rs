@@ -6,8 +6,8 @@ use rustix::process::Signal;
 
 use crate::fault::ElectorStart::{Along, Before};
 use crate::fault::FaultScript::{
-    Annotate, AtAllAndEnd, AtElector, AtLeader, CutOff, FirstStart, Kill, KillElector, Nothing,
-    Roll, Stop, StopHolder, StopInFlight, Stranger,
+    Annotate, AtAllAndEnd, AtElector, AtLeader, AtServer, CutOff, FirstStart, Kill, KillElector,
+    Nothing, Roll, Stop, StopHolder, StopInFlight, Stranger,
 };
 use crate::fault::LeaderCondition::{Partitioned, Stopped, Undisturbed};
 use crate::fault::LeaseEdit::{Delete, Empty};
@@ -16,6 +16,7 @@ use crate::network::NetworkCondition::{
     BlackHole, BrokenWatches, ForgottenRequests, FrozenWatches, HalfPartition, LateReplies,
     LateRequests, LostReplies, OneWay, Partition, Reject, ServerErrors, TooManyRequests,
 };
+use crate::server_fault::ServerFault::{PauseEtcd, Restart};
 
 /// Seconds.
 const fn s(seconds: u64) -> Duration {
@@ -73,6 +74,8 @@ pub const FAULTS: &[FaultScenario] = faults! {
     "watches-frozen" "watches of all candidates silent for 40 s, leader killed after 2 s": AtAllAndEnd(FrozenWatches, s(40), Signal::KILL), 80, explains = s(9), sliced = true;
     "watches-broken" "watches of all candidates broken for 40 s, leader killed after 2 s": AtAllAndEnd(BrokenWatches, s(40), Signal::KILL), 80, explains = s(9);
     "hand-over-late" "replies to all candidates 3 s late for 40 s, leader ended by SIGTERM after 2 s": AtAllAndEnd(LateReplies(s(3)), s(40), Signal::TERM), 80, runs = 3;
+    "apiserver-restarts" "the API server killed and started again at once, all clients on it": AtServer(Restart), 60, runs = 3;
+    "etcd-stopped-12" "etcd stopped for 12 s (SIGSTOP of the only member), as without a quorum": AtServer(PauseEtcd(s(12))), 60, runs = 3;
     "annotated" "a stranger annotates the Lease ten times a second, for 40 s": Annotate(s(40)), 60, runs = 3;
     "lease-deleted" "Lease deleted by a stranger": Stranger(Delete, Undisturbed), 60, runs = 3, sliced = true;
     "lease-deleted-partitioned" "Lease deleted while the leader is cut off from the API server for 20 s": Stranger(Delete, Partitioned(s(20))), 60, sliced = true;

@@ -35,6 +35,7 @@ mod proxy;
 mod recorded_runs;
 mod register;
 mod run_case;
+mod server_fault;
 mod subject;
 mod table;
 mod upstream;

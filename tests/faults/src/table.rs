@@ -160,24 +160,12 @@ fn line(runs: &[&CaseResult]) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(fault: &str, subject: TestSubject, two_believers: f64, work: f64) -> CaseResult {
-        let analysis = Analysis {
-            two_believers,
-            work,
-            ..Analysis::default()
-        };
-        CaseResult {
-            analysis,
-            ..CaseResult::of(fault, subject)
-        }
-    }
-
     #[test]
     fn rows_stand_in_the_order_of_the_faults_and_runs_are_put_together() {
         let outcomes = [
-            outcome("killed", TestSubject::Plain, 1.0, 50.0),
-            outcome("killed", TestSubject::Plain, 2.5, 70.0),
-            outcome("none", TestSubject::Ours, 0.0, 100.0),
+            CaseResult::of_work("killed", TestSubject::Plain, 1.0, 50.0),
+            CaseResult::of_work("killed", TestSubject::Plain, 2.5, 70.0),
+            CaseResult::of_work("none", TestSubject::Ours, 0.0, 100.0),
         ];
         let glance = summary_table(&outcomes);
         assert!(
@@ -197,12 +185,12 @@ mod tests {
 
     #[test]
     fn work_is_that_of_the_undisturbed_runs_and_overlap_that_of_all() {
-        let undisturbed = outcome("killed", TestSubject::Plain, 1.0, 90.0);
-        let mut stalled = outcome("killed", TestSubject::Plain, 2.0, 10.0);
+        let undisturbed = CaseResult::of_work("killed", TestSubject::Plain, 1.0, 90.0);
+        let mut stalled = CaseResult::of_work("killed", TestSubject::Plain, 2.0, 10.0);
         stalled.stall = 5.0;
         let seen = worst(&[&undisturbed, &stalled]);
         assert_eq!((seen.two_believers, seen.work), (2.0, 90.0));
-        let mut worse = outcome("killed", TestSubject::Plain, 3.0, 5.0);
+        let mut worse = CaseResult::of_work("killed", TestSubject::Plain, 3.0, 5.0);
         worse.stall = 9.0;
         let seen = worst(&[&worse, &stalled]);
         assert_eq!((seen.two_believers, seen.work), (3.0, 10.0));
