@@ -434,10 +434,9 @@ impl CaseRun {
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
         let implementation = match self.case.subject {
             TestSubject::Coordinated => Implementation::ClientGo,
-            TestSubject::Plain | TestSubject::AsClientGo | TestSubject::Single => {
-                return Ok(Vec::new());
-            }
-            _ => Implementation::Elector,
+            TestSubject::AsClientGo => return Ok(Vec::new()),
+            subject if subject.is_judged() => Implementation::Elector,
+            _ => return Ok(Vec::new()),
         };
         let names = self.candidates.iter().map(|member| member.process.name());
         let journal = self.bed.recorder.journal(&self.namespace);

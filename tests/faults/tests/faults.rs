@@ -58,6 +58,9 @@ fn run() -> Result<bool> {
                 Toolbox::new(None).and_then(|tools| binaries::client_go_candidate(tools.release()))
             })
             .transpose()?,
+        rivals: (interop && cases.iter().any(|case| case.subject.is_rival()))
+            .then(binaries::rivals)
+            .transpose()?,
     };
     let mut left_out = cases.len();
     if interop {
@@ -65,7 +68,7 @@ fn run() -> Result<bool> {
     } else {
         cases.retain(|case| !case.subject.is_foreign());
         left_out -= cases.len();
-        println!("left out: client-go, because ELECTOR_INTEROP is 0");
+        println!("left out: the clients of other people, because ELECTOR_INTEROP is 0");
     }
     let recorded = Arc::new(Mutex::new(RecordedRuns::open(args.record)?));
     if args.record {
