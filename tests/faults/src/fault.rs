@@ -26,6 +26,8 @@ pub struct FaultScenario {
     pub(crate) explains: Duration,
     /// True if it belongs to the slice that `cargo xtask test` runs.
     pub(crate) sliced: bool,
+    /// True if ours has to do as much work in it as the best rival.
+    pub(crate) compared: bool,
 }
 
 /// The action of a fault.
@@ -108,7 +110,7 @@ const STARTS: Duration = Duration::from_secs(2);
 // === impl FaultScenario ===
 
 impl FaultScenario {
-    /// One run, in which nothing explains more than the lease, and not in the slice.
+    /// One run, in which nothing explains more than the lease, in no slice and no comparison.
     pub(crate) const USUAL: Self = Self {
         name: "",
         description: "",
@@ -117,6 +119,7 @@ impl FaultScenario {
         runs: 1,
         explains: Duration::ZERO,
         sliced: false,
+        compared: false,
     };
 
     /// True if there is anything to be seen of the subject.
@@ -179,6 +182,11 @@ impl FaultScenario {
             FaultScript::AtServer(fault) => Some(fault),
             _ => None,
         }
+    }
+
+    /// True if it strikes the leader's process itself, and not the API server or the way to it.
+    pub(crate) fn strikes_process(&self) -> bool {
+        self.stops() || matches!(self.script, FaultScript::Kill { .. } | FaultScript::Roll)
     }
 
     /// True if it stops the leader in the middle of what it does.

@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::ValueEnum as _;
 use elector_cluster::measured;
 
-use crate::analysis::Analysis;
-use crate::case_result::{CaseResult, MAX_STALL};
+use crate::case_result::{CaseResult, MAX_STALL, undisturbed, worst};
+use crate::comparison::comparison_table;
 use crate::fault_catalogue::FAULTS;
 use crate::recorded_runs::RecordedRuns;
 use crate::subject::TestSubject;
@@ -22,10 +22,11 @@ pub fn record(recorded: &RecordedRuns) -> Result<()> {
     let text = format!(
         "Runs: {}; with {} processors. All have passed: a run that fails is not recorded.\n\
          In {} of them the machine was too busy to measure work.\n\n\
-         ## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
+         ## Against the best rival\n\n{}\n## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
         recorded.sources(),
         std::thread::available_parallelism().map_or(1, usize::from),
         stalled.count(),
+        comparison_table(&results),
         subject_table(&results),
         summary_table(&results),
         table(&results),
@@ -116,24 +117,6 @@ pub fn subject_table(outcomes: &[CaseResult]) -> String {
 
 fn runs(outcomes: &[CaseResult], wanted: impl Fn(&CaseResult) -> bool) -> Vec<&CaseResult> {
     outcomes.iter().filter(|one| wanted(one)).collect()
-}
-
-/// The worst of all runs; gaps and work of those alone in which the machine had time for all processes, or of the one
-/// in which it had the most.
-fn worst(runs: &[&CaseResult]) -> Analysis {
-    let undisturbed = Analysis::worst(undisturbed(runs));
-    Analysis {
-        worst_gap: undisturbed.worst_gap,
-        work: undisturbed.work,
-        ..Analysis::worst(runs.iter().map(|one| &one.analysis))
-    }
-}
-
-fn undisturbed<'r>(runs: &[&'r CaseResult]) -> impl Iterator<Item = &'r Analysis> {
-    let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
-    let runs = runs.iter().copied();
-    let runs = runs.filter(move |one| one.stall <= least.max(MAX_STALL));
-    runs.map(|one| &one.analysis)
 }
 
 /// The worst of all; work with its extremes, where these differ.

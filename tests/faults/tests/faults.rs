@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use elector_cluster::binaries::{self, Toolbox};
 use elector_faults::{
-    Binaries, MatrixArgs, RecordedRuns, record, run_matrix, subject_table, summary_table, table,
+    Binaries, MatrixArgs, RecordedRuns, comparison_table, record, run_matrix, subject_table,
+    summary_table, table,
 };
 use elector_tests::rig;
 use parking_lot::Mutex;
@@ -94,6 +95,7 @@ fn run() -> Result<bool> {
     println!("\n{}", summary_table(&results.outcomes));
     println!("{}", table(&results.outcomes));
     println!("{}", subject_table(&results.outcomes));
+    println!("{}", comparison_table(&results.outcomes));
     println!("raw data: {}", folder.join("results.jsonl").display());
     let (passed, failed) = results.counts();
     if args.record {
