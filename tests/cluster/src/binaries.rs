@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::commands;
 use crate::golang::{self, Recipe};
 use crate::paths;
 use crate::release::Release;
@@ -58,6 +59,18 @@ pub fn client_go_candidate(release: Release) -> Result<PathBuf> {
         ..Recipe::new("client-go-candidate", version, module, ".")
     };
     recipe.build()
+}
+
+/// The folder of the programs of `tests/interop/rivals`, which elect with crates of other people; built on demand.
+///
+/// # Errors
+/// When the build fails.
+pub fn rivals() -> Result<PathBuf> {
+    let target = paths::cache()?.join("rivals");
+    let mut build = commands::cargo();
+    build.args("build --quiet --locked --manifest-path tests/interop/rivals/Cargo.toml".split(' '));
+    commands::show_and_run(build.arg("--target-dir").arg(&target))?;
+    Ok(target.join("debug"))
 }
 
 /// Helm, which renders and installs the chart; built on demand.

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use parking_lot::Mutex;
+use rustix::process::Signal;
 
 use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
@@ -137,6 +138,15 @@ impl RealCluster {
             .kill()
             .context("failed to stop kube-apiserver")?;
         Ok(())
+    }
+
+    /// Sends a signal to etcd: stopped, it answers nothing, as a cluster of several without a quorum does.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn signal_etcd(&self, signal: Signal) -> Result<()> {
+        let signalled = self.etcd.lock().signal(signal);
+        signalled.context("failed to signal etcd")
     }
 
     /// Starts the API server again on the same port and store after it was killed, with the gate, the candidates and

@@ -65,4 +65,36 @@ impl CaseResult {
             failures: Vec::new(),
         }
     }
+
+    /// One with this much work, and two believers for this many seconds.
+    #[cfg(test)]
+    pub(crate) fn of_work(
+        fault: &str,
+        subject: TestSubject,
+        two_believers: f64,
+        work: f64,
+    ) -> Self {
+        let mut result = Self::of(fault, subject);
+        (result.analysis.two_believers, result.analysis.work) = (two_believers, work);
+        result
+    }
+}
+
+/// The worst of all runs; gaps and work of those alone in which the machine had time for all processes, or of the one
+/// in which it had the most.
+pub(crate) fn worst(runs: &[&CaseResult]) -> Analysis {
+    let undisturbed = Analysis::worst(undisturbed(runs));
+    Analysis {
+        worst_gap: undisturbed.worst_gap,
+        work: undisturbed.work,
+        ..Analysis::worst(runs.iter().map(|one| &one.analysis))
+    }
+}
+
+/// The runs in which the machine had time, or the one in which it had the most.
+pub(crate) fn undisturbed<'r>(runs: &[&'r CaseResult]) -> impl Iterator<Item = &'r Analysis> {
+    let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
+    let runs = runs.iter().copied();
+    let runs = runs.filter(move |one| one.stall <= least.max(MAX_STALL));
+    runs.map(|one| &one.analysis)
 }

@@ -28,6 +28,7 @@ use crate::matrix_bed::MatrixBed;
 use crate::network::NetworkCondition;
 use crate::proxy::{Proxy, ProxyPort};
 use crate::register::{GuardedOperation, OperationLog};
+use crate::server_fault::SharedFault;
 use crate::subject::{LoggedProcess, TestSubject};
 
 /// A process with its port.
@@ -56,6 +57,8 @@ pub(crate) struct CaseRun {
     killed: Vec<String>,
     /// When the leader was let go, or killed.
     fault_end: Option<FaultEnd>,
+    /// The fault that all cases share, if the server is what it strikes.
+    pub(crate) shared: SharedFault,
 }
 
 /// The time that a process may take to send its first request.
@@ -83,7 +86,11 @@ impl ProxiedProcess {
 // === impl CaseRun ===
 
 impl CaseRun {
-    pub(crate) async fn open(case: FaultCase, bed: Arc<MatrixBed>) -> Result<Self> {
+    pub(crate) async fn open(
+        case: FaultCase,
+        bed: Arc<MatrixBed>,
+        shared: SharedFault,
+    ) -> Result<Self> {
         let namespace = case.name().replace("::", "-");
         let namespaces: Api<Namespace> = Api::all(bed.client.clone());
         let object = Namespace {
@@ -113,6 +120,7 @@ impl CaseRun {
             foreign: Vec::new(),
             killed: Vec::new(),
             fault_end: None,
+            shared,
         };
         if case.subject.is_elected() {
             for number in 1..=case.fault.electors() {
@@ -242,6 +250,14 @@ impl CaseRun {
         (f64::from(run % fault.runs) + jitter) / f64::from(fault.runs)
     }
 
+    /// Where in its renewal interval that candidate is now.
+    pub(crate) fn present_phase(&self, leader: usize) -> f64 {
+        let traffic = *self.candidates[leader].port.traffic().borrow();
+        let (last, interval) = (traffic.last, traffic.interval.unwrap_or(Duration::MAX));
+        let age = last.map_or(Duration::ZERO, |last| last.elapsed());
+        age.div_duration_f64(interval).min(1.0)
+    }
+
     pub(crate) async fn wait_for_phase(&self, leader: usize, phase: f64) -> Result<()> {
         if !self.case.subject.has_lease() {
             return Ok(());
@@ -318,6 +334,10 @@ impl CaseRun {
                     self.terminate(old)?;
                     sleep(AWAY).await;
                 }
+            }
+            FaultScript::AtServer(_) => {
+                self.shared.over().await?;
+                self.note_fault_end(leader);
             }
             FaultScript::Annotate(lasts) => {
                 let end = self.pulse() + lasts;
@@ -414,10 +434,9 @@ impl CaseRun {
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
         let implementation = match self.case.subject {
             TestSubject::Coordinated => Implementation::ClientGo,
-            TestSubject::Plain | TestSubject::AsClientGo | TestSubject::Single => {
-                return Ok(Vec::new());
-            }
-            _ => Implementation::Elector,
+            TestSubject::AsClientGo => return Ok(Vec::new()),
+            subject if subject.is_judged() => Implementation::Elector,
+            _ => return Ok(Vec::new()),
         };
         let names = self.candidates.iter().map(|member| member.process.name());
         let journal = self.bed.recorder.journal(&self.namespace);

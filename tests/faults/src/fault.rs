@@ -7,6 +7,7 @@ use rustix::process::Signal;
 
 use crate::last_operation::AFTER_WAKING;
 use crate::network::NetworkCondition;
+use crate::server_fault::ServerFault;
 use crate::subject::TestSubject;
 
 /// A row of the matrix.
@@ -25,6 +26,8 @@ pub struct FaultScenario {
     pub(crate) explains: Duration,
     /// True if it belongs to the slice that `cargo xtask test` runs.
     pub(crate) sliced: bool,
+    /// True if ours has to do as much work in it as the best rival.
+    pub(crate) compared: bool,
 }
 
 /// The action of a fault.
@@ -54,6 +57,8 @@ pub(crate) enum FaultScript {
     Annotate(Duration),
     /// A stranger does something to the Lease, when the leader is well or not.
     Stranger(LeaseEdit, LeaderCondition),
+    /// A fault of the server of all cases.
+    AtServer(ServerFault),
     /// This number of electors; one is killed together with the leader, and is back after a while if it is the only one.
     KillElector { electors: usize },
     /// A network condition for the elector; the leader is killed under it, or goes on.
@@ -105,7 +110,7 @@ const STARTS: Duration = Duration::from_secs(2);
 // === impl FaultScenario ===
 
 impl FaultScenario {
-    /// One run, in which nothing explains more than the lease, and not in the slice.
+    /// One run, in which nothing explains more than the lease, in no slice and no comparison.
     pub(crate) const USUAL: Self = Self {
         name: "",
         description: "",
@@ -114,6 +119,7 @@ impl FaultScenario {
         runs: 1,
         explains: Duration::ZERO,
         sliced: false,
+        compared: false,
     };
 
     /// True if there is anything to be seen of the subject.
@@ -168,6 +174,19 @@ impl FaultScenario {
             FaultScript::KillElector { electors } => electors,
             _ => 1,
         }
+    }
+
+    /// The fault of the server, if it is one.
+    pub(crate) fn of_server(&self) -> Option<ServerFault> {
+        match self.script {
+            FaultScript::AtServer(fault) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// True if it strikes the leader's process itself, and not the API server or the way to it.
+    pub(crate) fn strikes_process(&self) -> bool {
+        self.stops() || matches!(self.script, FaultScript::Kill { .. } | FaultScript::Roll)
     }
 
     /// True if it stops the leader in the middle of what it does.

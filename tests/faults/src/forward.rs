@@ -231,7 +231,8 @@ impl Traffic {
 }
 
 fn renews<B>(request: &Request<B>) -> bool {
-    request.method() == Method::PUT && request.uri().path().contains("/leases/")
+    [Method::PUT, Method::PATCH].contains(request.method())
+        && request.uri().path().contains("/leases/")
 }
 
 fn is_watch<B>(request: &Request<B>) -> bool {

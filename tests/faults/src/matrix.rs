@@ -1,5 +1,7 @@
-//! Runs many cases at once on one cluster, and collects their results.
+//! Runs many cases at once on one cluster, those of a fault of the server on one of their own, and collects their results.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -23,6 +25,7 @@ use crate::matrix_bed::MatrixBed;
 use crate::recorded_runs::RecordedRuns;
 use crate::register::Register;
 use crate::run_case::run_case;
+use crate::server_fault::{FaultTrigger, ServerFault};
 use crate::subject::Binaries;
 
 /// The results of all cases.
@@ -36,6 +39,13 @@ pub struct MatrixResults {
     pub took: Duration,
 }
 
+/// The cases that share a cluster, each with its place, and the fault of its server.
+#[derive(Debug, Default)]
+struct CaseGroup {
+    fault: Option<ServerFault>,
+    cases: Vec<(usize, FaultCase)>,
+}
+
 /// The group of the process to which nothing is done.
 const PULSE: &str = "pulse";
 
@@ -45,11 +55,12 @@ const STARTS: Duration = Duration::from_secs(60);
 /// The number of cases whose processes start at the same time.
 const STARTS_AT_ONCE: usize = 2;
 
-/// Starts a cluster, runs the cases, `jobs` at once, holds them against those that are recorded, and leaves logs, operations
-/// and `results.jsonl` in `folder`. With `record` each that has passed is recorded at once.
+/// Runs the cases, `jobs` at once, holds them against those that are recorded, and leaves logs, operations and `results.jsonl` in
+/// `folder`. With `record` each that has passed is recorded at once. They share a cluster, but for the faults of a server: each
+/// run of those has a cluster of its own, on which all subjects are struck at once.
 ///
 /// # Errors
-/// When the cluster does not start.
+/// When a cluster does not start, or does not come back.
 pub async fn run_matrix(
     cases: &[FaultCase],
     programs: Binaries,
@@ -60,52 +71,58 @@ pub async fn run_matrix(
 ) -> Result<MatrixResults> {
     let start = Instant::now();
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
-    let cluster = spawn_blocking(|| RealCluster::start(&Options::default())).await??;
-    let client = client(&cluster.kubeconfig()).await?;
-    let register = Register::open().await?;
-    let pulse = register.log(PULSE);
-    let _pulse = programs.start_pulse(&register.url(PULSE, PULSE), folder)?;
-    pulse.next(STARTS).await?;
-    let bed = Arc::new(MatrixBed {
-        recorder: Recorder::start(&client, candidates(cluster.release())?).await?,
-        client,
-        kubeconfig: cluster.kubeconfig(),
-        register,
-        programs,
-        pulse,
-        folder: folder.to_owned(),
-        starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
-        seed,
-        recorded: Arc::clone(recorded),
-    });
-    let kubernetes = cluster.release().to_string();
-    let note = |done: (usize, FaultCase, Result<CaseResult>)| {
-        let done = print_progress(done);
-        if let (true, Ok(result)) = (record, &done.2) {
-            recorded.lock().add(&kubernetes, result)?;
-        }
-        anyhow::Ok(done)
-    };
-    let mut waiting: Vec<(usize, FaultCase)> = cases.iter().copied().enumerate().collect();
-    // The long ones first.
-    waiting.sort_by_key(|(index, case)| (std::cmp::Reverse(case.fault.window), *index));
-    let slots = Arc::new(Semaphore::new(jobs.max(1)));
-    let mut running = JoinSet::new();
     let mut ended = Vec::new();
-    for (index, case) in waiting {
-        let slot = Arc::clone(&slots).acquire_owned().await?;
-        let bed = Arc::clone(&bed);
-        running.spawn(async move {
-            let outcome = run_case(case, bed).await;
-            drop(slot);
-            (index, case, outcome)
+    for CaseGroup { fault, cases } in groups(cases) {
+        let cluster = spawn_blocking(|| RealCluster::start(&Options::default())).await??;
+        let cluster = Arc::new(cluster);
+        let client = client(&cluster.kubeconfig()).await?;
+        let register = Register::open().await?;
+        let pulse = register.log(PULSE);
+        let _pulse = programs.start_pulse(&register.url(PULSE, PULSE), folder)?;
+        pulse.next(STARTS).await?;
+        let bed = Arc::new(MatrixBed {
+            recorder: Recorder::start(&client, candidates(cluster.release())?).await?,
+            client,
+            kubeconfig: cluster.kubeconfig(),
+            register,
+            programs: programs.clone(),
+            pulse,
+            folder: folder.to_owned(),
+            starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
+            seed,
+            recorded: Arc::clone(recorded),
         });
-        while let Some(done) = running.try_join_next() {
+        let kubernetes = cluster.release().to_string();
+        let note = |done: (usize, FaultCase, Result<CaseResult>)| {
+            let done = print_progress(done);
+            if let (true, Ok(result)) = (record, &done.2) {
+                recorded.lock().add(&kubernetes, result)?;
+            }
+            anyhow::Ok(done)
+        };
+        let jobs = fault.map_or(jobs.max(1), |_| cases.len());
+        let slots = Arc::new(Semaphore::new(jobs));
+        let (trigger, shared) = FaultTrigger::new();
+        let mut running = JoinSet::new();
+        for (index, case) in cases {
+            let slot = Arc::clone(&slots).acquire_owned().await?;
+            let (bed, shared) = (Arc::clone(&bed), shared.clone());
+            running.spawn(async move {
+                let outcome = run_case(case, bed, shared).await;
+                drop(slot);
+                (index, case, outcome)
+            });
+            while let Some(done) = running.try_join_next() {
+                ended.push(note(done?)?);
+            }
+        }
+        drop(shared);
+        if let Some(fault) = fault {
+            trigger.strike(fault, &cluster).await?;
+        }
+        while let Some(done) = running.join_next().await {
             ended.push(note(done?)?);
         }
-    }
-    while let Some(done) = running.join_next().await {
-        ended.push(note(done?)?);
     }
     ended.sort_by_key(|(index, _, _)| *index);
     let mut results = MatrixResults {
@@ -121,6 +138,24 @@ pub async fn run_matrix(
     }
     save(&results.outcomes, &folder.join("results.jsonl"))?;
     Ok(results)
+}
+
+/// The cases that share a cluster: first those whose faults leave the server alone, the long ones first.
+fn groups(cases: &[FaultCase]) -> Vec<CaseGroup> {
+    let mut groups: BTreeMap<_, CaseGroup> = BTreeMap::new();
+    for (index, &case) in cases.iter().enumerate() {
+        let fault = case.fault.of_server();
+        let of = fault.map(|_| (case.fault.name, case.run));
+        let group = groups.entry(of).or_default();
+        group.fault = fault;
+        group.cases.push((index, case));
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    for group in &mut groups {
+        let order = |(index, case): &(usize, FaultCase)| (Reverse(case.fault.window), *index);
+        group.cases.sort_by_key(order);
+    }
+    groups
 }
 
 // === impl MatrixResults ===

@@ -155,16 +155,11 @@ impl RecordedRuns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Analysis;
 
     fn result(fault: &str, run: u32, work: f64) -> CaseResult {
         CaseResult {
             run,
-            analysis: Analysis {
-                work,
-                ..Analysis::default()
-            },
-            ..CaseResult::of(fault, TestSubject::Ours)
+            ..CaseResult::of_work(fault, TestSubject::Ours, 0.0, work)
         }
     }
 

@@ -15,6 +15,7 @@ use crate::fault::{ElectorStart, FaultScript};
 use crate::last_operation::LastOperation;
 use crate::matrix_bed::MatrixBed;
 use crate::register::GuardedOperation;
+use crate::server_fault::SharedFault;
 
 /// The leader that a fault strikes.
 struct StruckLeader {
@@ -42,8 +43,12 @@ const RECOVERS: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When it cannot be set up, so that there is no result.
-pub(crate) async fn run_case(case: FaultCase, bed: Arc<MatrixBed>) -> Result<CaseResult> {
-    let mut run = CaseRun::open(case, bed).await?;
+pub(crate) async fn run_case(
+    case: FaultCase,
+    bed: Arc<MatrixBed>,
+    shared: SharedFault,
+) -> Result<CaseResult> {
+    let mut run = CaseRun::open(case, bed, shared).await?;
     let struck = match case.fault.script {
         FaultScript::FirstStart(electors) => {
             if electors == ElectorStart::Before {
@@ -51,7 +56,7 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<MatrixBed>) -> Result<Cas
             }
             None
         }
-        _ => Some(settle(&mut run).await?),
+        _ => Some(settle(&mut run, &case).await?),
     };
     let (start, pulse_from) = (run.log.now(), run.pulse());
     let end = Instant::now() + case.fault.window;
@@ -104,10 +109,20 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<MatrixBed>) -> Result<Cas
 }
 
 /// Has the candidates lead for a while, and waits for the moment at which the fault is to strike.
-async fn settle(run: &mut CaseRun) -> Result<StruckLeader> {
+async fn settle(run: &mut CaseRun, case: &FaultCase) -> Result<StruckLeader> {
     run.start_candidates().await?;
     run.log.next(STARTS).await?;
     sleep(QUIET).await;
+    if case.fault.of_server().is_some() {
+        run.shared.begun().await?;
+        let (leader, operation) = run.leader()?;
+        let phase = run.present_phase(leader);
+        return Ok(StruckLeader {
+            leader,
+            phase,
+            operation,
+        });
+    }
     let (phase, deadline) = (run.phase(), Instant::now() + STARTS);
     let leader = loop {
         let (leader, _) = run.leader()?;

@@ -37,6 +37,12 @@ pub enum TestSubject {
     Coordinated,
     /// Unmodified client-go that takes the Lease by itself.
     Plain,
+    /// The same, asked with `IsLeader()` before each operation, and told to release the Lease when it ends.
+    PlainAsking,
+    /// The crate kube-leader-election.
+    KubeLeaderElection,
+    /// The lease of the crate kubert.
+    Kubert,
     /// One process without any election.
     Single,
 }
@@ -50,6 +56,8 @@ pub struct Binaries {
     pub guarded: PathBuf,
     /// The program of `tests/interop/client-go`; without it only our own candidates are looked at.
     pub client_go: Option<PathBuf>,
+    /// The folder of the programs of `tests/interop/rivals`, where a subject needs them.
+    pub rivals: Option<PathBuf>,
 }
 
 /// A running process. Dropping it kills it.
@@ -89,7 +97,7 @@ impl TestSubject {
 
     /// True if it is judged, and not only looked at.
     pub(crate) fn is_judged(self) -> bool {
-        !matches!(self, Self::Coordinated | Self::Plain | Self::Single)
+        !self.is_foreign() && self != Self::Single
     }
 
     /// True if it asks its guard before each operation.
@@ -112,16 +120,21 @@ impl TestSubject {
 
     /// The order of its periods.
     pub(crate) fn order(self) -> Order {
-        match self {
-            // leaseTransitions begin anew when the Lease is deleted.
-            Self::Coordinated | Self::Plain | Self::Single => Order::ByFirstOperation,
-            _ => Order::ByToken,
+        if self.is_judged() {
+            return Order::ByToken;
         }
+        // leaseTransitions begin anew when the Lease is deleted.
+        Order::ByFirstOperation
     }
 
-    /// True if it needs the client-go program.
+    /// True if it is a client of other people.
     pub fn is_foreign(self) -> bool {
-        matches!(self, Self::Coordinated | Self::Plain)
+        matches!(self, Self::Coordinated | Self::Plain | Self::PlainAsking) || self.is_rival()
+    }
+
+    /// True if it needs the programs of `tests/interop/rivals`.
+    pub fn is_rival(self) -> bool {
+        matches!(self, Self::KubeLeaderElection | Self::Kubert)
     }
 }
 
@@ -153,7 +166,14 @@ impl Binaries {
             | TestSubject::AutoAlone
             | TestSubject::Single => Command::new(&self.guarded),
             TestSubject::Command | TestSubject::TrappingCommand => Command::new(&self.elector),
-            TestSubject::Coordinated | TestSubject::Plain => {
+            TestSubject::KubeLeaderElection | TestSubject::Kubert => {
+                let folder = self.rivals.as_ref().context("there are no rivals")?;
+                Command::new(folder.join(match subject {
+                    TestSubject::Kubert => "kubert-lease",
+                    _ => "kube-leader-election",
+                }))
+            }
+            TestSubject::Coordinated | TestSubject::Plain | TestSubject::PlainAsking => {
                 let program = self.client_go.as_ref();
                 Command::new(program.context("there is no client-go program")?)
             }
@@ -163,16 +183,26 @@ impl Binaries {
         }
         if subject.has_lease() {
             command.arg("--kubeconfig").arg(port.kubeconfig());
+            command.env("KUBECONFIG", port.kubeconfig());
             command.args(["--namespace", namespace, "--lease", LEASE, "--name", name]);
         }
         let its_own: &[&str] = match subject {
-            TestSubject::Ours | TestSubject::AutoAlone => &[],
+            TestSubject::Ours
+            | TestSubject::AutoAlone
+            | TestSubject::KubeLeaderElection
+            | TestSubject::Kubert => &[],
             TestSubject::IgnoringTasks => &["--ignore-stop"],
             TestSubject::PlainOurs => &["--plain"],
             TestSubject::AsClientGo => &["--as-client-go"],
             TestSubject::Single => &["--single"],
             TestSubject::Coordinated => &["--rejoin"],
             TestSubject::Plain => &["--rejoin", "--coordinated=false"],
+            TestSubject::PlainAsking => &[
+                "--rejoin",
+                "--coordinated=false",
+                "--ask",
+                "--release-on-cancel",
+            ],
             TestSubject::Command | TestSubject::TrappingCommand => &["--"],
         };
         command.args(its_own);

@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::ValueEnum as _;
 use elector_cluster::measured;
 
-use crate::analysis::Analysis;
-use crate::case_result::{CaseResult, MAX_STALL};
+use crate::case_result::{CaseResult, MAX_STALL, undisturbed, worst};
+use crate::comparison::comparison_table;
 use crate::fault_catalogue::FAULTS;
 use crate::recorded_runs::RecordedRuns;
 use crate::subject::TestSubject;
@@ -22,10 +22,11 @@ pub fn record(recorded: &RecordedRuns) -> Result<()> {
     let text = format!(
         "Runs: {}; with {} processors. All have passed: a run that fails is not recorded.\n\
          In {} of them the machine was too busy to measure work.\n\n\
-         ## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
+         ## Against the best rival\n\n{}\n## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
         recorded.sources(),
         std::thread::available_parallelism().map_or(1, usize::from),
         stalled.count(),
+        comparison_table(&results),
         subject_table(&results),
         summary_table(&results),
         table(&results),
@@ -118,24 +119,6 @@ fn runs(outcomes: &[CaseResult], wanted: impl Fn(&CaseResult) -> bool) -> Vec<&C
     outcomes.iter().filter(|one| wanted(one)).collect()
 }
 
-/// The worst of all runs; gaps and work of those alone in which the machine had time for all processes, or of the one
-/// in which it had the most.
-fn worst(runs: &[&CaseResult]) -> Analysis {
-    let undisturbed = Analysis::worst(undisturbed(runs));
-    Analysis {
-        worst_gap: undisturbed.worst_gap,
-        work: undisturbed.work,
-        ..Analysis::worst(runs.iter().map(|one| &one.analysis))
-    }
-}
-
-fn undisturbed<'r>(runs: &[&'r CaseResult]) -> impl Iterator<Item = &'r Analysis> {
-    let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
-    let runs = runs.iter().copied();
-    let runs = runs.filter(move |one| one.stall <= least.max(MAX_STALL));
-    runs.map(|one| &one.analysis)
-}
-
 /// The worst of all; work with its extremes, where these differ.
 fn line(runs: &[&CaseResult]) -> String {
     let worst = worst(runs);
@@ -160,31 +143,19 @@ fn line(runs: &[&CaseResult]) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(fault: &str, subject: TestSubject, two_believers: f64, work: f64) -> CaseResult {
-        let analysis = Analysis {
-            two_believers,
-            work,
-            ..Analysis::default()
-        };
-        CaseResult {
-            analysis,
-            ..CaseResult::of(fault, subject)
-        }
-    }
-
     #[test]
     fn rows_stand_in_the_order_of_the_faults_and_runs_are_put_together() {
         let outcomes = [
-            outcome("killed", TestSubject::Plain, 1.0, 50.0),
-            outcome("killed", TestSubject::Plain, 2.5, 70.0),
-            outcome("none", TestSubject::Ours, 0.0, 100.0),
+            CaseResult::of_work("killed", TestSubject::Plain, 1.0, 50.0),
+            CaseResult::of_work("killed", TestSubject::Plain, 2.5, 70.0),
+            CaseResult::of_work("none", TestSubject::Ours, 0.0, 100.0),
         ];
         let glance = summary_table(&outcomes);
         assert!(
             glance.ends_with(
-                "| no fault | 100 % | | | | | | | | | |
+                "| no fault | 100 % | | | | | | | | | | | | |
 \
-                 | leader killed, for good | | | | | | | | | **2.5 s**, 60 % | |
+                 | leader killed, for good | | | | | | | | | **2.5 s**, 60 % | | | | |
 "
             ),
             "{glance}"
@@ -197,12 +168,12 @@ mod tests {
 
     #[test]
     fn work_is_that_of_the_undisturbed_runs_and_overlap_that_of_all() {
-        let undisturbed = outcome("killed", TestSubject::Plain, 1.0, 90.0);
-        let mut stalled = outcome("killed", TestSubject::Plain, 2.0, 10.0);
+        let undisturbed = CaseResult::of_work("killed", TestSubject::Plain, 1.0, 90.0);
+        let mut stalled = CaseResult::of_work("killed", TestSubject::Plain, 2.0, 10.0);
         stalled.stall = 5.0;
         let seen = worst(&[&undisturbed, &stalled]);
         assert_eq!((seen.two_believers, seen.work), (2.0, 90.0));
-        let mut worse = outcome("killed", TestSubject::Plain, 3.0, 5.0);
+        let mut worse = CaseResult::of_work("killed", TestSubject::Plain, 3.0, 5.0);
         worse.stall = 9.0;
         let seen = worst(&[&worse, &stalled]);
         assert_eq!((seen.two_believers, seen.work), (3.0, 10.0));

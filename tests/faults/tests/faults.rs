@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use elector_cluster::binaries::{self, Toolbox};
 use elector_faults::{
-    Binaries, MatrixArgs, RecordedRuns, record, run_matrix, subject_table, summary_table, table,
+    Binaries, MatrixArgs, RecordedRuns, comparison_table, record, run_matrix, subject_table,
+    summary_table, table,
 };
 use elector_tests::rig;
 use parking_lot::Mutex;
@@ -58,6 +59,9 @@ fn run() -> Result<bool> {
                 Toolbox::new(None).and_then(|tools| binaries::client_go_candidate(tools.release()))
             })
             .transpose()?,
+        rivals: (interop && cases.iter().any(|case| case.subject.is_rival()))
+            .then(binaries::rivals)
+            .transpose()?,
     };
     let mut left_out = cases.len();
     if interop {
@@ -65,7 +69,7 @@ fn run() -> Result<bool> {
     } else {
         cases.retain(|case| !case.subject.is_foreign());
         left_out -= cases.len();
-        println!("left out: client-go, because ELECTOR_INTEROP is 0");
+        println!("left out: the clients of other people, because ELECTOR_INTEROP is 0");
     }
     let recorded = Arc::new(Mutex::new(RecordedRuns::open(args.record)?));
     if args.record {
@@ -91,6 +95,7 @@ fn run() -> Result<bool> {
     println!("\n{}", summary_table(&results.outcomes));
     println!("{}", table(&results.outcomes));
     println!("{}", subject_table(&results.outcomes));
+    println!("{}", comparison_table(&results.outcomes));
     println!("raw data: {}", folder.join("results.jsonl").display());
     let (passed, failed) = results.counts();
     if args.record {

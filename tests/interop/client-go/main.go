@@ -49,6 +49,7 @@ type options struct {
 	releaseOnCancel  bool
 	rejoin           bool
 	register         string
+	ask              bool
 }
 
 func parse() (options, error) {
@@ -67,6 +68,7 @@ func parse() (options, error) {
 	flag.BoolVar(&o.releaseOnCancel, "release-on-cancel", false, "release the Lease at the end")
 	flag.BoolVar(&o.rejoin, "rejoin", false, "campaign again after the Lease was lost")
 	flag.StringVar(&o.register, "register", "", "while it leads, POST to this URL every 50 ms, followed by /STINT/TOKEN")
+	flag.BoolVar(&o.ask, "ask", false, "ask IsLeader() before each POST")
 	klog.InitFlags(nil)
 	flag.Parse()
 
@@ -127,6 +129,8 @@ func campaign(ctx context.Context, o options, client kubernetes.Interface, r *re
 			}),
 		},
 	}}
+	var elector *leaderelection.LeaderElector
+	may := func() bool { return !o.ask || elector.IsLeader() }
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock,
 		LeaseDuration:   o.leaseDuration,
@@ -140,7 +144,7 @@ func campaign(ctx context.Context, o options, client kubernetes.Interface, r *re
 				defer work.Done()
 				r.event("leading")
 				if at != nil {
-					at.work(ctx, lock.transitions.Load())
+					at.work(ctx, lock.transitions.Load(), may)
 				}
 				<-ctx.Done()
 				r.event("work-stopped")

@@ -47,8 +47,8 @@ func newRegister(url string) *register {
 	return &register{url: url, client: http.Client{Timeout: time.Second}}
 }
 
-// work does an operation in every period until ctx ends, as work that is given to OnStartedLeading does.
-func (r *register) work(ctx context.Context, token int64) {
+// work does an operation in every period in which it may, until ctx ends, as work that is given to OnStartedLeading does.
+func (r *register) work(ctx context.Context, token int64, may func() bool) {
 	period := r.periods.Add(1)
 	url := fmt.Sprintf("%s/%d/%d", r.url, period, token)
 	ticker := time.NewTicker(workPeriod)
@@ -61,6 +61,9 @@ func (r *register) work(ctx context.Context, token int64) {
 		}
 		if ctx.Err() != nil {
 			return
+		}
+		if !may() {
+			continue
 		}
 		// What fails is left, as the next one comes soon.
 		if response, err := r.client.Post(url, "", nil); err == nil {

@@ -5,18 +5,16 @@
 
 use std::convert::Infallible;
 use std::env;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use elector_candidate::{Candidate, Config, Leadership, shutdown_signal};
+use elector_faults::RegisterClient;
 use elector_runtime::{ClientArgs, connect};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::sleep;
 
 #[derive(Debug, Parser)]
 struct GuardedArgs {
@@ -51,33 +49,16 @@ struct GuardedArgs {
     name: String,
 }
 
-/// The interval of its work.
-const PERIOD: Duration = Duration::from_millis(50);
-
 /// The time for which a command that traps SIGTERM goes on.
 const TRAPPED: Duration = Duration::from_secs(4);
-
-/// The longest time of an operation: less than the effect grace of 5 s.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let args = GuardedArgs::parse();
-    let register = args
-        .register
-        .strip_prefix("http://")
-        .and_then(|rest| rest.split_once('/'))
-        .context("--register is not of the form http://ADDRESS/PATH")?;
-    let address = register.0.parse().context("--register has no address")?;
-    let path = register.1.to_owned();
-    let client = move |period| RegisterClient {
-        address,
-        path: path.clone(),
-        period,
-        connection: None,
-    };
+    let client = RegisterClient::new(&args.register, 1)?;
     if args.single {
-        client(1).work_always(0).await;
+        work_always(client, 0).await;
+        return Ok(());
     }
     if args.command {
         let token = environment_number("ELECTOR_TOKEN")?;
@@ -85,7 +66,7 @@ async fn main() -> Result<()> {
         tokio::select! {
             biased;
             () = terminated => {}
-            () = client(token).work_always(token) => {}
+            () = work_always(client.of_period(token), token) => {}
         }
         return Ok(());
     }
@@ -102,15 +83,15 @@ async fn main() -> Result<()> {
     let work = move |leadership: Leadership| {
         // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.
         let token = leadership.token();
-        let clients = [(); 2].map(|()| client(token));
+        let clients = [(); 2].map(|()| client.of_period(token));
         async move {
             let [client, other] = clients;
             if args.ignore_stop {
-                leadership.spawn(client.work_always(token));
-                leadership.spawn(other.work_always(token));
+                leadership.spawn(work_always(client, token));
+                leadership.spawn(work_always(other, token));
                 std::future::pending::<()>().await;
             } else {
-                client.work_while(&leadership).await;
+                work_while(client, &leadership).await;
             }
             Ok::<(), Infallible>(())
         }
@@ -141,81 +122,23 @@ fn environment_number(variable: &str) -> Result<u64> {
         .with_context(|| format!("failed to read {variable}: {text}"))
 }
 
-/// Where the work of one period is done.
-struct RegisterClient {
-    address: SocketAddr,
-    path: String,
-    period: u64,
-    connection: Option<TcpStream>,
-}
-
-// === impl RegisterClient ===
-
-impl RegisterClient {
-    async fn work_always(mut self, token: u64) {
-        let mut ticks = ticks();
-        loop {
-            ticks.tick().await;
-            self.operate(token, || true).await;
-        }
-    }
-
-    async fn work_while(mut self, leadership: &Leadership) {
-        let mut ticks = ticks();
-        loop {
-            tokio::select! {
-                biased;
-                _ = leadership.stopped() => return,
-                _ = ticks.tick() => {}
-            }
-            let token = leadership.token();
-            self.operate(token, || leadership.is_leader()).await;
-        }
-    }
-
-    /// One operation, if it may be done at the very moment when everything is ready for it. What fails is left, as
-    /// the next one comes soon.
-    async fn operate(&mut self, token: u64, may: impl Fn() -> bool) {
-        if !matches!(timeout(PATIENCE, self.post(token, may)).await, Ok(Ok(()))) {
-            self.connection = None;
-        }
-    }
-
-    async fn post(&mut self, token: u64, may: impl Fn() -> bool) -> Result<()> {
-        let Self {
-            address,
-            path,
-            period,
-            ..
-        } = self;
-        let request = format!(
-            "POST /{path}/{period}/{token} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n"
-        );
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => {
-                let connection = TcpStream::connect(*address).await?;
-                connection.set_nodelay(true)?;
-                none.insert(connection)
-            }
-        };
-        // Nothing is awaited between this and the send.
-        if !may() {
-            return Ok(());
-        }
-        connection.write_all(request.as_bytes()).await?;
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\r\n\r\n") {
-            if connection.read_buf(&mut answer).await? == 0 {
-                anyhow::bail!("the register closed the connection");
-            }
-        }
-        Ok(())
+async fn work_always(mut client: RegisterClient, token: u64) {
+    let mut ticks = RegisterClient::ticks();
+    loop {
+        ticks.tick().await;
+        client.operate(token, || true).await;
     }
 }
 
-fn ticks() -> tokio::time::Interval {
-    let mut ticks = interval(PERIOD);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    ticks
+async fn work_while(mut client: RegisterClient, leadership: &Leadership) {
+    let mut ticks = RegisterClient::ticks();
+    loop {
+        tokio::select! {
+            biased;
+            _ = leadership.stopped() => return,
+            _ = ticks.tick() => {}
+        }
+        let token = leadership.token();
+        client.operate(token, || leadership.is_leader()).await;
+    }
 }
