@@ -185,6 +185,9 @@ impl Binaries {
             command.arg("--kubeconfig").arg(port.kubeconfig());
             command.env("KUBECONFIG", port.kubeconfig());
             command.args(["--namespace", namespace, "--lease", LEASE, "--name", name]);
+            // One for a process and for that which is started in its place.
+            let lock = format!("{}.lock", name.trim_end_matches("-again"));
+            command.env("ELECTOR_INSTANCE_LOCK", folder.join(lock));
         }
         let its_own: &[&str] = match subject {
             TestSubject::Ours

@@ -73,12 +73,14 @@ async fn main() -> Result<()> {
     let mut arguments = ClientArgs::default();
     arguments.kubeconfig = args.kubeconfig;
     let cluster = connect(&arguments).await?;
+    let lock = env::var_os("ELECTOR_INSTANCE_LOCK").context("there is no ELECTOR_INSTANCE_LOCK")?;
     let config = match (args.plain, args.as_client_go) {
         (true, _) => Config::plain(args.lease),
         (_, true) => Config::as_client_go(args.lease),
         _ => Config::new(args.lease, "1.0.0"),
     };
     let config = config.namespace(args.namespace).identity(args.name);
+    let config = config.instance_lock(lock);
     let candidate = Candidate::new(config, cluster.into())?;
     let work = move |leadership: Leadership| {
         // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.
