@@ -109,7 +109,7 @@ impl Notes {
                 free.unwrap_or(self.blocks.len())
             }
         };
-        // What it held is lost, whatever comes of the write.
+        // The note that stood there is lost, whatever comes of the write.
         if index == self.blocks.len() {
             self.blocks.push(None);
         }
