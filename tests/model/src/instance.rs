@@ -8,7 +8,7 @@ use elector_protocol::{LeaseSnapshot, LeaseWrite, LifeId, Renumber, Renumbering}
 use super::mutant::Mutant;
 use super::run::Run;
 
-/// What outlives the lives of one process.
+/// The part of a process that outlives its lives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ModelInstance {
     /// The present life. A life and the one after the next are told apart by the versions that their terms replaced.

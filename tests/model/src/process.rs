@@ -42,7 +42,7 @@ pub(super) struct ModelProcess {
     /// True while a read is under way.
     pub(super) reading: bool,
     pub(super) work: ProcessWork,
-    /// What outlives it, where it keeps an instance lock.
+    /// Its instance, which outlives it, where it keeps a lock.
     pub(super) instance: Option<ModelInstance>,
     /// When the work was started, where that matters.
     started: Option<Instant>,
