@@ -70,13 +70,15 @@ pub struct LeadershipStats {
 // === impl GuardMonitor ===
 
 impl GuardMonitor {
-    /// Adds the guard of a term that has begun, and returns the rule that it violates.
+    /// Adds the guard of a term that has begun, and returns the rule that it violates. A term whose answer comes late may begin
+    /// beside the one by which a stranger displaced it: that is the overlap that S1 exempts.
     pub(crate) fn add_term(
         &mut self,
         now: Duration,
         (name, incarnation): (&str, u32),
         limit: Duration,
         leadership: Leadership,
+        history: &LeaseHistory,
     ) -> Option<(&'static str, String)> {
         let lease = leadership.lease().name.to_string();
         let token = leadership.token();
@@ -94,13 +96,14 @@ impl GuardMonitor {
             limit,
             deadline: None,
         });
-        match self.tokens.insert(lease.clone(), token) {
-            Some(before) if before >= token => Some((
-                "S5",
-                format!("{name} leads {lease} with token {token} after {before}"),
-            )),
-            _ => None,
-        }
+        let newest = self.tokens.entry(lease.clone()).or_default();
+        let before = std::mem::replace(newest, token.max(*newest));
+        let tokens = [token, before].map(|token| Token(ResourceVersion(token)));
+        let displaced = || history.exemption(&lease, now, tokens.into()).is_some();
+        (token <= before && (token == before || !displaced())).then(|| {
+            let text = format!("{name} leads {lease} with token {token} after {before}");
+            ("S5", text)
+        })
     }
 
     /// Takes in an event of a candidate.

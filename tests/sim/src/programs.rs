@@ -142,12 +142,16 @@ impl CandidateRun {
         let context = &self.transport.context;
         let limit = Duration::from_secs(self.candidate.timing.1);
         let now = context.log().now();
-        let wrong = context.state().guards.add_term(
-            now,
-            (&self.transport.author.name, self.incarnation),
-            limit,
-            leadership.clone(),
-        );
+        let wrong = {
+            let state = &mut *context.state();
+            state.guards.add_term(
+                now,
+                (&self.transport.author.name, self.incarnation),
+                limit,
+                leadership.clone(),
+                &state.history,
+            )
+        };
         if let Some((rule, text)) = wrong {
             context.report(rule, text);
         }

@@ -47,7 +47,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
     let (recorded, participants) = run.record();
     let verdict = verify(&recorded, &participants);
     // A holder that is asked to make room for a candidate that does not exist does so, and a term whose number a stranger
-    // wrote may begin twice: those are the stranger's acts. The guards check without exception that tokens grow.
+    // wrote may begin twice: those are the stranger's acts. The guards check that tokens grow.
     let follows_nonsense = |breach: &Breach| {
         plan.faults.iter().any(|fault| {
             matches!(fault.kind, FaultKind::TamperWithLease(of, LeaseTampering::Nonsense)
