@@ -12,19 +12,13 @@ fn texts(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "reads better with json! literals"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "json! literals read better")]
 fn lease(spec: Value) -> Lease {
     let metadata = json!({"namespace": "ns", "name": "l", "uid": "u", "resourceVersion": "1"});
     Lease::from_value(json!({"metadata": metadata, "spec": spec}))
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "reads better with json! literals"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "json! literals read better")]
 fn candidate(spec: Value) -> LeaseCandidate {
     let mut wire = json!({
         "metadata": {"namespace": "ns", "name": "c", "uid": "u", "resourceVersion": "1"},

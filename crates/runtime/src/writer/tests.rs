@@ -12,10 +12,7 @@ fn key() -> LeaseKey {
     LeaseKey::new("ns", "l")
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "reads better with json! literals"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "json! literals read better")]
 fn stored(version: &str, spec: Value) -> Value {
     json!({
         "metadata": {"namespace": "ns", "name": "l", "uid": "u", "resourceVersion": version, "labels": {"a": "b"}},
