@@ -59,7 +59,7 @@ impl Registration {
         self.outcome(RegistrationOutcome::Done(Some(reply)));
     }
 
-    /// There is nothing to do at that time, and no time to look again.
+    /// A step at that time does nothing, and sets no time to look again.
     #[track_caller]
     fn rests(&mut self, now: Timestamp) {
         assert_eq!(self.step(NOW, now), RegistrationDecision::default());

@@ -57,7 +57,7 @@ fn of_an_elector() -> impl Iterator<Item = (&'static str, &'static str)> {
         .filter_map(|line| line.split_once(' '))
 }
 
-/// One value, and from the time before an outage on another.
+/// A value, and from the time before an outage on another.
 fn since(before: &'static str, after: &'static str) -> [(&'static str, usize); 2] {
     [(before, BEFORE), (after, ALWAYS - BEFORE)]
 }
