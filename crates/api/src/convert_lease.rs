@@ -240,10 +240,7 @@ mod tests {
 
     use super::*;
 
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "reads better with json! literals"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "json! literals read better")]
     fn lease(spec: Value, annotations: Value) -> Lease {
         Lease::from_value(json!({
             "metadata": {

@@ -1,10 +1,7 @@
 //! Work that blocks the only thread of its executor, beside a server behind a socket, in real time.
 
 #![cfg(feature = "connect")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::path::PathBuf;
 use std::time::Duration;

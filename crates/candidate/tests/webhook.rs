@@ -1,10 +1,7 @@
 //! The webhook of the example answers before its API server has ever been reached, on a standby, and while it leads.
 
 #![cfg(feature = "connect")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 #[expect(dead_code, reason = "the test calls what the program's main does")]
 #[path = "../examples/webhook.rs"]

@@ -1,9 +1,6 @@
 //! `elector fence-policy`: what it prints, and how it takes bad input. The server's side of it is played in `tests`.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::process::{Command, Output};
 

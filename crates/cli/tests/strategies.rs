@@ -1,9 +1,6 @@
 //! `docs/strategies.md` shows what `elector explain` prints for each strategy.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -1,9 +1,6 @@
 //! An elector's next action, judged from the objects alone.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::time::Duration;
 

@@ -255,10 +255,7 @@
 //! they come: it validates nothing, fills in nothing, runs no controllers and no webhooks, and gives every program all
 //! rights. Server-side apply creates or merges, and never conflicts.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod actors;
 mod effect_log;

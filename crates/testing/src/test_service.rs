@@ -197,52 +197,23 @@ mod tests {
     #[test]
     fn a_write_is_said_in_few_words() {
         let cluster = TestCluster::new();
-        for (method, path, expected) in [
-            ("GET", "/api/v1/namespaces/ns/configmaps/a", None),
-            (
-                "POST",
-                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-                None,
-            ),
-            (
-                "PATCH",
-                "/api/v1/namespaces/ns/configmaps/a?dryRun=All",
-                None,
-            ),
-            (
-                "PATCH",
-                "/api/v1/namespaces/ns/configmaps/a",
-                Some("PATCH configmaps ns/a"),
-            ),
-            (
-                "POST",
-                "/apis/example.com/v1/namespaces/ns/widgets",
-                Some("POST widgets ns/new"),
-            ),
-            (
-                "PUT",
-                "/apis/example.com/v1/namespaces/ns/widgets/a/status",
-                Some("PUT widgets/status ns/a"),
-            ),
-            (
-                "DELETE",
-                "/api/v1/namespaces/ns",
-                Some("DELETE namespaces ns"),
-            ),
-            (
-                "POST",
-                "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-                Some("POST clusterroles new"),
-            ),
+        for line in [
+            "GET /api/v1/namespaces/ns/configmaps/a: none",
+            "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews: none",
+            "PATCH /api/v1/namespaces/ns/configmaps/a?dryRun=All: none",
+            "PATCH /api/v1/namespaces/ns/configmaps/a: PATCH configmaps ns/a",
+            "POST /apis/example.com/v1/namespaces/ns/widgets: POST widgets ns/new",
+            "PUT /apis/example.com/v1/namespaces/ns/widgets/a/status: PUT widgets/status ns/a",
+            "DELETE /api/v1/namespaces/ns: DELETE namespaces ns",
+            "POST /apis/rbac.authorization.k8s.io/v1/clusterroles: POST clusterroles new",
         ] {
+            let (request, expected) = line.split_once(": ").unwrap();
+            let (method, path) = request.split_once(' ').unwrap();
             let (method, uri): (Method, Uri) = (method.parse().unwrap(), path.parse().unwrap());
             let body = json!({"metadata": {"name": "new"}});
             let sent = SentRequest::new(&"p".into(), (&method, &uri), cluster.now(), body);
-            assert_eq!(
-                effect(&method, &uri, &sent).as_deref(),
-                expected,
-                "{method} {path}"
-            );
+            let effect = effect(&method, &uri, &sent);
+            assert_eq!(effect.as_deref().unwrap_or("none"), expected, "{line}");
         }
     }
 }

@@ -1,9 +1,6 @@
 //! The findings of the kit, in sound work and in work that is broken in one way each.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

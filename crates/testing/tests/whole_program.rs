@@ -1,10 +1,7 @@
 //! Whole programs on the paused clock: a controller of a custom resource under leadership, in sound form and broken in one
 //! way each.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -56,44 +56,17 @@ async fn reported(testbed: Arc<Testbed>) -> Result<()> {
             lease.spec.renew_time = Some(now());
         })
         .await?;
-    for (kind, beginning, end) in [
-        (
-            "Normal Elected",
-            "elector.dev/elector silent leads in term 1: ",
-            "silent is the only candidate",
-        ),
-        (
-            "Normal Released",
-            "elector.dev/elector no leader: ",
-            "better released it",
-        ),
-        (
-            "Normal Elected",
-            "elector.dev/elector first leads in term 4: ",
-            "the lease is released",
-        ),
-        (
-            "Normal BecameLeader",
-            "elector.dev/candidate better became leader in term 3, token ",
-            "",
-        ),
-        (
-            "Normal LeadershipReleased",
-            "elector.dev/candidate better released the lease after term 3",
-            "",
-        ),
-        (
-            "Normal BecameLeader",
-            "elector.dev/candidate first became leader in term 4, token ",
-            "",
-        ),
-        (
-            "Warning LeadershipLost",
-            "elector.dev/candidate first lost the lease in term 4, taken: stranger holds the lease",
-            "",
-        ),
+    for line in [
+        "Normal Elected … elector.dev/elector silent leads in term 1:  … silent is the only candidate",
+        "Normal Released … elector.dev/elector no leader:  … better released it",
+        "Normal Elected … elector.dev/elector first leads in term 4:  … the lease is released",
+        "Normal BecameLeader … elector.dev/candidate better became leader in term 3, token ",
+        "Normal LeadershipReleased … elector.dev/candidate better released the lease after term 3",
+        "Normal BecameLeader … elector.dev/candidate first became leader in term 4, token ",
+        "Warning LeadershipLost … elector.dev/candidate first lost the lease in term 4, taken: stranger holds the lease",
     ] {
-        testbed.describes(&[kind, beginning, end], PROMPTLY).await?;
+        let parts: Vec<_> = line.split(" … ").collect();
+        testbed.describes(&parts, PROMPTLY).await?;
     }
     Ok(())
 }

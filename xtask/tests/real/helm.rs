@@ -253,16 +253,8 @@ fn helm_renders_the_chart_as_a_part_of_another() {
     symlink(chart, umbrella.path().join("charts/elector")).unwrap();
     let objects = |set: &str| {
         let path = umbrella.path().to_str().unwrap();
-        let flags = [
-            "template",
-            "all",
-            path,
-            "--namespace=web",
-            OLDEST,
-            "--set",
-            set,
-        ];
-        let output = helm(&flags);
+        let flags = ["all", path, "--namespace=web", OLDEST, "--set", set];
+        let output = helm(&[&["template"], &flags[..]].concat());
         assert!(output.status.success(), "{}", said(&output));
         by_name(&String::from_utf8(output.stdout).unwrap())
     };

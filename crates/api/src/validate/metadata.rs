@@ -196,10 +196,7 @@ mod tests {
     use crate::field::FieldError;
     use crate::lease::Lease;
 
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "reads better with json! literals"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "json! literals read better")]
     fn lease(metadata: Value) -> Lease {
         let mut wire = json!({"namespace": "ns", "name": "l", "uid": "u", "resourceVersion": "1"});
         for (name, value) in metadata.as_object().unwrap() {

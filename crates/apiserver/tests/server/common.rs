@@ -49,6 +49,11 @@ pub(crate) async fn ask(
     Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
 }
 
+/// Reads what there is at a path.
+pub(crate) async fn get(client: &Client, path: &str) -> (StatusCode, Value) {
+    ask(client, Method::GET, path, None).await.unwrap()
+}
+
 /// Creates a lease and returns its revision.
 pub(crate) async fn create(client: &Client, name: &str) -> u64 {
     let (status, lease) = ask(
@@ -80,9 +85,7 @@ pub(crate) async fn hold(client: &Client, name: &str, holder: &str) -> u64 {
 
 /// The holder of a lease; `None` if there is no such lease.
 pub(crate) async fn holder(client: &Client, name: &str) -> Option<String> {
-    let (status, lease) = ask(client, Method::GET, &format!("{LEASES}/{name}"), None)
-        .await
-        .unwrap();
+    let (status, lease) = get(client, &format!("{LEASES}/{name}")).await;
     (status == StatusCode::OK).then(|| {
         Lease::from_value(lease)
             .spec

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::common::{LEASES, ask, client, create, hold, holder, revision, watch, watch_at};
+use crate::common::{LEASES, ask, client, create, get, hold, holder, revision, watch, watch_at};
 
 const NATIVE: &str = "/apis/coordination.k8s.io/v1beta1";
 const OLDER: &str = "/apis/coordination.k8s.io/v1alpha2";
@@ -93,7 +93,7 @@ async fn candidates_come_and_go_with_their_versions() {
                 StatusCode::NOT_FOUND
             };
             for path in [api.to_owned(), collection(api)] {
-                let (status, _) = ask(&client, Method::GET, &path, None).await.unwrap();
+                let (status, _) = get(&client, &path).await;
                 assert_eq!(status, expected, "{native:?} {custom} {path}");
             }
             if served {
@@ -144,9 +144,7 @@ async fn objects_can_be_made_that_no_rule_lets_in() {
         fields["spec"]["renewTime"] = "soon".into();
     });
     assert_eq!(events.event().await.0, "ADDED");
-    let (status, lease) = ask(&client, Method::GET, &format!("{LEASES}/a"), None)
-        .await
-        .unwrap();
+    let (status, lease) = get(&client, &format!("{LEASES}/a")).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(lease["spec"]["renewTime"], "soon");
     assert!(lease["metadata"]["uid"].is_string());

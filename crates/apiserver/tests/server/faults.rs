@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::common::{LEASES, ask, client, create, hold, holder, revision, watch};
+use crate::common::{LEASES, ask, client, create, get, hold, holder, revision, watch};
 
 /// Asks for a lease and gives up after a second. The status, or nothing where no answer came.
 async fn post(client: &Client, name: &str) -> Option<StatusCode> {
@@ -135,9 +135,7 @@ async fn an_object_can_be_made_what_no_request_makes_it() {
     };
     assert!(!server.corrupt("leases", ("default", "b"), garbage));
     assert!(server.corrupt("leases", ("default", "a"), garbage));
-    let (_, lease) = ask(&me, Method::GET, &format!("{LEASES}/a"), None)
-        .await
-        .unwrap();
+    let (_, lease) = get(&me, &format!("{LEASES}/a")).await;
     assert_eq!(lease["spec"]["leaseDurationSeconds"], "soon");
     assert_eq!(revision(&lease), created + 1);
 }
@@ -182,9 +180,7 @@ async fn a_client_may_be_served_by_an_older_cache() {
     assert!(open.is_silent().await);
 
     let list = async |client: &Client, query: &str| {
-        let (status, list) = ask(client, Method::GET, &format!("{LEASES}?{query}"), None)
-            .await
-            .unwrap();
+        let (status, list) = get(client, &format!("{LEASES}?{query}")).await;
         assert_eq!(status, StatusCode::OK);
         (revision(&list), list["items"].as_array().map(Vec::len))
     };
@@ -194,16 +190,9 @@ async fn a_client_may_be_served_by_an_older_cache() {
     assert_eq!(list(&me, "").await, (new, Some(2)));
     // The cache has not got there, and says so after three seconds.
     let newer = format!("{LEASES}?resourceVersion={new}");
-    let (status, _) = ask(&me, Method::GET, &newer, None).await.unwrap();
+    let (status, _) = get(&me, &newer).await;
     assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
-    let (status, _) = ask(
-        &me,
-        Method::GET,
-        &format!("{LEASES}/b?resourceVersion=0"),
-        None,
-    )
-    .await
-    .unwrap();
+    let (status, _) = get(&me, &format!("{LEASES}/b?resourceVersion=0")).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
 
     // It reconnects, and sees an older world than it saw before.

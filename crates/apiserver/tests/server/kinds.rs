@@ -8,7 +8,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::common::{ask, client, watch_at};
+use crate::common::{ask, client, get, watch_at};
 
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
@@ -22,14 +22,12 @@ fn server(other_kinds: OtherKinds) -> (ApiServer, Client) {
 }
 
 async fn status(client: &Client, path: &str) -> StatusCode {
-    ask(client, Method::GET, path, None).await.unwrap().0
+    get(client, path).await.0
 }
 
 /// The kinds of a group, as discovery has them.
 async fn discovered(client: &Client) -> Vec<(String, String, bool)> {
-    let (_, list) = ask(client, Method::GET, "/apis/example.com/v1", None)
-        .await
-        .unwrap();
+    let (_, list) = get(client, "/apis/example.com/v1").await;
     let resources = list["resources"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let shown = resources.iter().map(|resource| {
@@ -145,9 +143,7 @@ async fn a_definition_that_goes_takes_its_objects_along() {
     ask(&me, Method::POST, WIDGETS, Some(widget)).await.unwrap();
     // The versions of a kind are of the same objects.
     let newer = WIDGETS.replace("/v1/", "/v2/");
-    let (_, shown) = ask(&me, Method::GET, &format!("{newer}/a"), None)
-        .await
-        .unwrap();
+    let (_, shown) = get(&me, &format!("{newer}/a")).await;
     assert_eq!(shown["apiVersion"], "example.com/v2");
     let mut frames = watch_at(&me, WIDGETS, "").await;
     assert_eq!(frames.next().await.unwrap().unwrap()["type"], "ADDED");

@@ -1,8 +1,5 @@
 //! The server as its clients see it.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, its helpers too"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod common;
 mod control;

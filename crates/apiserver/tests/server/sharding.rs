@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use elector_apiserver::{ApiServer, Config};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::Value;
 
-use crate::common::{LEASES, ask, client, create, watch};
+use crate::common::{LEASES, client, create, get, watch};
 
 const LOWER: &str = "0x0000000000000000%27,%270x8000000000000000";
 const UPPER: &str = "0x8000000000000000%27,%270x10000000000000000";
@@ -29,7 +29,7 @@ fn name(object: &Value) -> String {
 async fn listed(server: &ApiServer, range: &str) -> BTreeSet<String> {
     let path = format!("{LEASES}?{}", query(range));
     let me = client(server, "me");
-    let (status, list) = ask(&me, Method::GET, &path, None).await.unwrap();
+    let (status, list) = get(&me, &path).await;
     assert_eq!(status, StatusCode::OK);
     list["items"].as_array().unwrap().iter().map(name).collect()
 }

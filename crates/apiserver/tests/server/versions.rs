@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::common::{ask, client, revision, watch_at};
+use crate::common::{ask, client, get, revision, watch_at};
 
 const FIRST: &str = "/apis/coordination.k8s.io/v1alpha1/namespaces/default/leasecandidates";
 const CUSTOM: &str = "/apis/elector.dev/v1alpha1/namespaces/default/leasecandidates";
@@ -109,14 +109,11 @@ async fn custom_candidates_are_custom_resources() {
 
     // They can be selected by their lease, and items of a list say what they are.
     post(&client, CUSTOM, "other", spec("m")).await;
-    let (_, list) = ask(
+    let (_, list) = get(
         &client,
-        Method::GET,
         &format!("{CUSTOM}?fieldSelector=spec.leaseName%3Dm"),
-        None,
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
     assert_eq!(list["items"][0]["kind"], "LeaseCandidate");
     let mut frames = watch_at(

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::common::{LEASES, ask, client, create, hold, revision, watch};
+use crate::common::{LEASES, ask, client, create, get, hold, revision, watch};
 
 fn server(change: impl FnOnce(&mut Config)) -> ApiServer {
     let mut config = Config {
@@ -118,15 +118,11 @@ async fn what_is_too_old_answers_410() {
     let server = server(|config| config.history = 2);
     let client = client(&server, "me");
     let first = create(&client, "a").await;
-    let (_, page) = ask(&client, Method::GET, &format!("{LEASES}?limit=1"), None)
-        .await
-        .unwrap();
+    let (_, page) = get(&client, &format!("{LEASES}?limit=1")).await;
     assert!(page["metadata"]["continue"].is_null());
     create(&client, "b").await;
     create(&client, "c").await;
-    let (_, page) = ask(&client, Method::GET, &format!("{LEASES}?limit=1"), None)
-        .await
-        .unwrap();
+    let (_, page) = get(&client, &format!("{LEASES}?limit=1")).await;
     create(&client, "d").await;
     server.compact();
 
@@ -142,31 +138,17 @@ async fn what_is_too_old_answers_410() {
     assert_eq!(old.len(), 1);
 
     let exact = format!("{LEASES}?resourceVersion={first}&resourceVersionMatch=Exact");
-    let (status, failure) = ask(&client, Method::GET, &exact, None).await.unwrap();
+    let (status, failure) = get(&client, &exact).await;
     assert_eq!(
         (status, &failure["reason"]),
         (StatusCode::GONE, &"Expired".into())
     );
 
     let next = |token: &Value| format!("{LEASES}?continue={}", token.as_str().unwrap());
-    let (status, failure) = ask(
-        &client,
-        Method::GET,
-        &next(&page["metadata"]["continue"]),
-        None,
-    )
-    .await
-    .unwrap();
+    let (status, failure) = get(&client, &next(&page["metadata"]["continue"])).await;
     assert_eq!(status, StatusCode::GONE);
     // The refusal says how to go on, with what is there now.
-    let (status, rest) = ask(
-        &client,
-        Method::GET,
-        &next(&failure["metadata"]["continue"]),
-        None,
-    )
-    .await
-    .unwrap();
+    let (status, rest) = get(&client, &next(&failure["metadata"]["continue"])).await;
     assert_eq!(status, StatusCode::OK);
     let names: Vec<_> = rest["items"]
         .as_array()

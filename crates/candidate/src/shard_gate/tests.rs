@@ -1,9 +1,6 @@
 //! A gate over terms that the tests make.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::sync::Mutex;
 use std::time::Duration;

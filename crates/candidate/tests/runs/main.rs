@@ -1,9 +1,6 @@
 //! Runs of a candidate on the API server in memory and in virtual time, each named by what happens.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod alongside;
 mod become_leader;

@@ -1,9 +1,6 @@
 //! `elector candidate` as a process, and the processes between it and its command.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod groups;
 mod languages;

@@ -48,6 +48,11 @@ impl ServingCandidate {
     }
 
     /// The status and the body.
+    #[track_caller]
+    fn answers(&self, path: &str, (status, text): (u16, &str)) {
+        assert_eq!(self.probe(path), (status, text.to_owned()), "{path}");
+    }
+
     fn probe(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let patience = Some(Duration::from_secs(10));
@@ -94,19 +99,16 @@ fn a_candidate_that_waits_is_live_and_ready_although_its_server_is_away() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = &kubeconfig(&folder);
     let mut candidate = ServingCandidate::start(kubeconfig, &[]);
-    assert_eq!(
-        candidate.probe("/livez?verbose"),
-        (
-            200,
-            "[+]ping ok\n[+]work ok\nlivez check passed\n".to_owned()
-        )
+    candidate.answers(
+        "/livez?verbose",
+        (200, "[+]ping ok\n[+]work ok\nlivez check passed\n"),
     );
-    assert_eq!(
-        candidate.probe("/readyz?verbose"),
+    candidate.answers(
+        "/readyz?verbose",
         (
             200,
-            "[+]ping ok\n[+]health ok\n[+]shutdown ok\nreadyz check passed\n".to_owned()
-        )
+            "[+]ping ok\n[+]health ok\n[+]shutdown ok\nreadyz check passed\n",
+        ),
     );
     let ok = (200, "ok".to_owned());
     assert_eq!(
@@ -147,12 +149,12 @@ fn a_candidate_is_ready_while_its_health_command_passes() {
     ];
     let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
     until("it is not ready", || candidate.probe("/readyz").0 == 500);
-    assert_eq!(
-        candidate.probe("/readyz/health"),
+    candidate.answers(
+        "/readyz/health",
         (
             500,
-            "internal server error: unwell: exit status: 3: no disk for ns/web\n".to_owned()
-        )
+            "internal server error: unwell: exit status: 3: no disk for ns/web\n",
+        ),
     );
     assert_eq!(candidate.probe("/livez").0, 200, "a restart brings no disk");
     std::fs::write(&disk, "").unwrap();

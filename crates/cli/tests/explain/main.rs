@@ -1,9 +1,6 @@
 //! `elector explain -f`: what it prints for objects at hand, and how it takes bad input.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod bad_input;
 

@@ -7,39 +7,21 @@ use std::path::Path;
 use elector_apiserver::Config;
 use serde_json::{Value, json};
 
-use crate::server::{TestServer, ago, text};
+use crate::server::{TestServer, ago, failure, text};
 
 /// A lease whose leader changed twice within the last hour, and whose present leader no Event tells.
 fn server() -> TestServer {
     let server = TestServer::start(Config::default());
-    let told = [
-        (
-            3010,
-            "Elected",
-            "Normal",
-            "a leads in term 1: a is the only candidate",
-        ),
-        (
-            2410,
-            "PreferenceHeldBack",
-            "Warning",
-            "until then a is not asked",
-        ),
-        (
-            1810,
-            "Expired",
-            "Warning",
-            "b leads in term 2: a has not renewed for 15s",
-        ),
-        (1210, "Released", "Normal", "no leader: b released it"),
-    ];
-    for (number, (seconds, reason, severity, note)) in told.into_iter().enumerate() {
-        event(
-            &server,
-            &format!("web.{number}"),
-            seconds,
-            [reason, severity, note],
-        );
+    let told = "\
+3010 Elected Normal: a leads in term 1: a is the only candidate
+2410 PreferenceHeldBack Warning: until then a is not asked
+1810 Expired Warning: b leads in term 2: a has not renewed for 15s
+1210 Released Normal: no leader: b released it";
+    for (number, line) in told.lines().enumerate() {
+        let (words, note) = line.split_once(": ").unwrap();
+        let words: Vec<_> = words.split(' ').collect();
+        let (name, seconds) = (format!("web.{number}"), words[0].parse().unwrap());
+        event(&server, &name, seconds, [words[1], words[2], note]);
     }
     let present = json!({"holderIdentity": "c", "leaseTransitions": 3, "acquireTime": ago(610)});
     server.lease(("default", "web"), &present);
@@ -302,11 +284,8 @@ fn a_group_is_found_by_the_label_of_its_leases() {
         });
     }
     server.lease(("default", "stranger"), &json!({}));
-    let said = text(
-        &server
-            .run(&["timeline", "--group", "pair", "--width=50"])
-            .stdout,
-    );
+    let drawn = server.run(&["timeline", "--group", "pair", "--width=50"]);
+    let said = text(&drawn.stdout);
     let rows: Vec<_> = said.lines().skip(1).collect();
     assert!(
         rows[0].starts_with("web     AAAA") && rows[0].trim_end().ends_with("CCCC"),
@@ -321,20 +300,14 @@ fn a_group_is_found_by_the_label_of_its_leases() {
     let none = server.run(&["timeline", "--group", "other"]);
     let line = "error: failed to find anything about group default/other: no Lease on the server has its label \
                 elector.dev/group\n";
-    assert_eq!(
-        (text(&none.stderr).as_str(), none.status.code()),
-        (line, Some(1))
-    );
-    let both = server.run(&["timeline", "web", "--group", "other"]);
-    assert!(
-        text(&both.stderr).contains("cannot be used with"),
-        "{both:?}"
-    );
-    let bad = server.run(&["timeline", "--group", "a/b"]);
-    assert!(
-        text(&bad.stderr).contains("is the value of a label"),
-        "{bad:?}"
-    );
+    assert_eq!(failure(&none), line);
+    for (refused, why) in [
+        (["web", "--group=other"].as_slice(), "cannot be used with"),
+        (&["--group=a/b"], "is the value of a label"),
+    ] {
+        let output = server.run(&[&["timeline"], refused].concat());
+        assert!(text(&output.stderr).contains(why), "{output:?}");
+    }
 }
 
 #[test]
@@ -357,29 +330,14 @@ c        ..............................#.........
     let said = server.run(&["history", "web", "-n", "shop", "-f", file]);
     let lines = text(&said.stdout);
     assert_eq!(lines.lines().count(), 6, "{lines}");
-    assert!(
-        lines
-            .lines()
-            .nth(2)
-            .unwrap()
-            .starts_with("2026-01-01T00:00:20Z "),
-        "{lines}"
-    );
-    assert!(
-        lines
-            .lines()
-            .nth(2)
-            .unwrap()
-            .ends_with(" Held     b        2      b holds the Lease in term 2"),
-        "{lines}"
-    );
+    let third = lines.lines().nth(2).unwrap();
+    let end = " Held     b        2      b holds the Lease in term 2";
+    assert!(third.starts_with("2026-01-01T00:00:20Z "), "{lines}");
+    assert!(third.ends_with(end), "{lines}");
     let missing = server.run(&["history", "other", "-n", "shop", "-f", file]);
     let line =
         "error: failed to find anything about lease shop/other: it is not in the recording\n";
-    assert_eq!(
-        (text(&missing.stderr).as_str(), missing.status.code()),
-        (line, Some(1))
-    );
+    assert_eq!(failure(&missing), line);
 }
 
 #[test]
@@ -392,16 +350,8 @@ fn what_others_write_into_events_stays_in_its_line() {
         picture.contains(r"\u{1b}[2J\nx") && picture.len() < 5_000,
         "{picture}"
     );
-    event(
-        &server,
-        "web.10",
-        90,
-        [
-            "Elected",
-            "Normal",
-            "</text><script> leads in term 10: & so on",
-        ],
-    );
+    let note = "</text><script> leads in term 10: & so on";
+    event(&server, "web.10", 90, ["Elected", "Normal", note]);
     let picture = text(&server.run(&["timeline", "web", "-o", "svg"]).stdout);
     assert!(
         !picture.contains("<script")

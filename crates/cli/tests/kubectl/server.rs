@@ -191,6 +191,13 @@ pub(crate) fn ago(seconds: i64) -> String {
     Rfc3339(Timestamp::from_micros(micros - seconds * 1_000_000).unwrap()).to_string()
 }
 
+/// The words of a command that fails.
+#[track_caller]
+pub(crate) fn failure(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    text(&output.stderr)
+}
+
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

@@ -4,7 +4,7 @@ use elector_api::parse_time;
 use elector_apiserver::Config;
 use serde_json::{Value, json};
 
-use crate::server::{TestServer, ago, text};
+use crate::server::{TestServer, ago, failure, text};
 
 /// A namespace with a lease of each kind.
 fn server() -> TestServer {
@@ -213,9 +213,8 @@ fn a_lease_that_cannot_be_read_is_shown_and_named() {
     let server = server();
     server.lease(("default", "led"), &json!({"leaseDurationSeconds": "x"}));
     let output = server.run(&["status", "led"]);
-    assert_eq!(output.status.code(), Some(1));
     let fault = "Lease default/led: spec.leaseDurationSeconds: Invalid value: \"x\": must be a 32-bit integer";
-    assert_eq!(text(&output.stderr), format!("error: {fault}\n"));
+    assert_eq!(failure(&output), format!("error: {fault}\n"));
     let table = text(&output.stdout);
     let line: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(

@@ -3,10 +3,7 @@
 //! The recording: one elector, three candidates with a lease of 6 s. web-0 leads, hands over to web-2, which is older
 //! and gets killed; web-0 follows after its lease has expired, and releases.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod input;
 mod recording;

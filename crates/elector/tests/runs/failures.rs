@@ -1,5 +1,7 @@
 //! Failures: one line each, and the other leases go on.
 
+use std::time::Duration;
+
 use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
@@ -11,6 +13,11 @@ use crate::{RunningElector, refuse};
 
 fn leads(cluster: &TestCluster, lease: &str, holder: &str) -> bool {
     cluster.holder("ns", lease).as_deref() == Some(holder)
+}
+
+async fn is_led(cluster: &TestCluster, (lease, holder): (&str, &str), within: Duration) {
+    let is_led = |cluster: &TestCluster| leads(cluster, lease, holder);
+    cluster.wait_for(lease, within, is_led).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -31,11 +38,7 @@ async fn a_lease_that_may_not_be_written_does_not_stop_the_others() {
     let _candidates = ["bad", "good"].map(|lease| {
         ScriptedCandidate::start(&cluster, "ns", &format!("for-{lease}"), lease, "1.0.0")
     });
-    cluster
-        .wait_for("the other lease", millis(200), |cluster| {
-            leads(cluster, "good", "for-good")
-        })
-        .await;
+    is_led(&cluster, ("good", "for-good"), millis(200)).await;
     pass(seconds(50)).await;
     let lines = log.lines("WARN");
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -44,11 +47,7 @@ async fn a_lease_that_may_not_be_written_does_not_stop_the_others() {
         "{lines:?}"
     );
     cluster.heal();
-    cluster
-        .wait_for("the lease itself", millis(5200), |cluster| {
-            leads(cluster, "bad", "for-bad")
-        })
-        .await;
+    is_led(&cluster, ("bad", "for-bad"), millis(5200)).await;
     // The failures left out are reported with the end, and not a minute later.
     pass(seconds(120)).await;
     assert_eq!(log.lines("WARN").len(), 1);
@@ -75,9 +74,7 @@ async fn a_watch_that_is_forbidden_or_unauthorized_is_one_line_and_heals() {
         assert_eq!(log.lines(text).len(), 1);
         assert_eq!(cluster.writes(), [""; 0]);
         cluster.heal();
-        cluster
-            .wait_for("a leader", seconds(25), |cluster| leads(cluster, "l", "a"))
-            .await;
+        is_led(&cluster, ("l", "a"), seconds(25)).await;
         assert_eq!(log.lines("candidates are watched again").len(), 1);
     }
 }
@@ -117,9 +114,7 @@ async fn while_the_watch_lags_no_post_is_repeated() {
     pass(millis(500)).await;
     assert_eq!(cluster.count_requests("POST", "leases"), 1);
     cluster.faults("program").freeze_watches(false);
-    cluster
-        .wait_for("a leader", millis(100), |cluster| leads(cluster, "l", "a"))
-        .await;
+    is_led(&cluster, ("l", "a"), millis(100)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,11 +132,7 @@ async fn objects_that_cannot_be_read_are_named_and_stop_no_other_lease() {
     });
     cluster.register("ns", "d", "unversioned", "one");
     cluster.register("ns", "e", &"X".repeat(1 << 20), "1.0.0");
-    cluster
-        .wait_for("the other lease", millis(200), |cluster| {
-            leads(cluster, "good", "a")
-        })
-        .await;
+    is_led(&cluster, ("good", "a"), millis(200)).await;
     pass(seconds(30)).await;
     let lines = log.lines("WARN");
     for text in [
@@ -181,11 +172,7 @@ async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
     );
     let _silent = ScriptedCandidate::start(&cluster, "ns", "a", "silent", "1.0.0");
     let _other = ScriptedCandidate::start(&cluster, "ns", "b", "other", "1.0.0");
-    cluster
-        .wait_for("the other lease", millis(200), |cluster| {
-            leads(cluster, "other", "b")
-        })
-        .await;
+    is_led(&cluster, ("other", "b"), millis(200)).await;
     pass(seconds(30)).await;
     let lease = cluster.lease("ns", "silent").object().unwrap();
     assert_eq!(lease.spec.holder_identity.as_deref(), Some("a"));

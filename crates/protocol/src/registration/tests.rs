@@ -59,6 +59,12 @@ impl Registration {
         self.outcome(RegistrationOutcome::Done(Some(reply)));
     }
 
+    /// A step at that time does nothing, and sets no time to look again.
+    #[track_caller]
+    fn rests(&mut self, now: Timestamp) {
+        assert_eq!(self.step(NOW, now), RegistrationDecision::default());
+    }
+
     fn outcome(&mut self, outcome: RegistrationOutcome) {
         self.handle_outcome(NOW, outcome);
     }
@@ -68,10 +74,7 @@ impl Registration {
 fn registered() -> Registration {
     let mut registration = Registration::new("web");
     assert_eq!(registration.step(NOW, at(10)).effect, create(10));
-    assert_eq!(
-        registration.step(NOW, at(10)),
-        RegistrationDecision::default()
-    );
+    registration.rests(at(10));
     registration.done(1, None, Some(10));
     assert!(registration.is_registered());
     assert_eq!(registration.step(NOW, at(11)).effect, None);
@@ -157,10 +160,7 @@ fn a_ping_is_acked_once_and_never_below_it() {
     registration.done(3, Some(5000), Some(5000));
     // The watch shows the ping again, late.
     registration.watch(2, Some(5000), Some(10));
-    assert_eq!(
-        registration.step(NOW, at(30)),
-        RegistrationDecision::default()
-    );
+    registration.rests(at(30));
 }
 
 #[test]
@@ -197,10 +197,7 @@ fn an_object_of_another_lease_is_reported_and_left_alone() {
     };
     registration.handle_event(CandidateEvent::Seen(foreign));
     assert_eq!(registration.bound_elsewhere(), Some("db"));
-    assert_eq!(
-        registration.step(NOW, at(10)),
-        RegistrationDecision::default()
-    );
+    registration.rests(at(10));
     registration.withdraw();
     assert_eq!(registration.step(NOW, at(10)).effect, None);
     assert!(registration.is_withdrawn());
@@ -219,10 +216,7 @@ fn a_withdrawal_waits_for_a_write_of_unknown_outcome() {
     let mut registration = Registration::new("web");
     let _ = registration.step(NOW, at(10));
     registration.withdraw();
-    assert_eq!(
-        registration.step(NOW, at(10)),
-        RegistrationDecision::default()
-    );
+    registration.rests(at(10));
     registration.outcome(RegistrationOutcome::Unknown);
     let later = registration.step(NOW, at(10)).wake_at.unwrap();
     assert_eq!(later, NOW.after(Registration::RETRY_MIN));

@@ -2,12 +2,19 @@ use std::ops::RangeInclusive;
 
 use super::*;
 
-/// A constant, and its bounds in milliseconds.
-struct BoundedConstant<T>(
+/// The name of a constant, the constant, and its bounds in milliseconds.
+type BoundedConstant<T> = (
     &'static str,
     fn(&mut T) -> &mut Duration,
     RangeInclusive<u64>,
 );
+
+/// A constant that has the name of its field.
+macro_rules! bounded {
+    ($field:ident, $bounds:expr) => {
+        (stringify!($field), |of| &mut of.$field, $bounds)
+    };
+}
 
 #[test]
 fn defaults_are_within_their_bounds() {
@@ -81,19 +88,11 @@ fn the_safety_sum_of_a_holder_is_checked_to_its_bounds() {
     assert_eq!(refused(&of(2, 300)), Ok(()));
     assert_eq!(refused(&of(2, 299)), Err("renew-interval"));
     let bounds: [BoundedConstant<CandidateTiming>; 5] = [
-        BoundedConstant(
-            "lease-duration",
-            |of| &mut of.lease_duration,
-            2_000..=3_600_000,
-        ),
-        BoundedConstant("renew-interval", |of| &mut of.renew_interval, 100..=300),
-        BoundedConstant("retry-period", |of| &mut of.retry_period, 250..=300),
-        BoundedConstant("request-timeout", |of| &mut of.request_timeout, 50..=300),
-        BoundedConstant(
-            "accept-window",
-            |of| &mut of.accept_window,
-            1_000..=3_600_000,
-        ),
+        bounded!(lease_duration, 2_000..=3_600_000),
+        bounded!(renew_interval, 100..=300),
+        bounded!(retry_period, 250..=300),
+        bounded!(request_timeout, 50..=300),
+        bounded!(accept_window, 1_000..=3_600_000),
     ];
     for broken in [
         |of: &mut CandidateTiming| of.lease_duration = Duration::from_millis(15_500),
@@ -104,7 +103,7 @@ fn the_safety_sum_of_a_holder_is_checked_to_its_bounds() {
         let error = timing.validate().unwrap_err();
         assert!(error.rule.starts_with("must be whole seconds"), "{error}");
     }
-    for BoundedConstant(name, field, bounds) in bounds {
+    for (name, field, bounds) in bounds {
         check_bounds(name, bounds, |value| {
             let mut timing = CandidateTiming {
                 retry_period: CandidateTiming::RETRY_MIN,
@@ -128,53 +127,25 @@ fn the_constants_of_an_elector_are_checked_to_their_bounds() {
         ..ElectorTiming::default()
     };
     let bounds: [BoundedConstant<ElectorTiming>; 13] = [
-        BoundedConstant("accept-window", |of| &mut of.accept_window, 1_000..=60_000),
-        BoundedConstant(
-            "accept-window-max",
-            |of| &mut of.accept_window_max,
-            5_000..=HOUR,
-        ),
-        BoundedConstant("ack-window", |of| &mut of.ack_window, 100..=HOUR),
-        BoundedConstant(
-            "ack-window-unmarked",
-            |of| &mut of.ack_window_unmarked,
-            100..=HOUR,
-        ),
-        BoundedConstant("fresh", |of| &mut of.fresh, 100..=HOUR),
-        BoundedConstant(
-            "max-lease-duration",
-            |of| &mut of.max_lease_duration,
-            1_000..=HOUR,
-        ),
-        BoundedConstant(
-            "absent-lease-grace",
+        bounded!(accept_window, 1_000..=60_000),
+        bounded!(accept_window_max, 5_000..=HOUR),
+        bounded!(ack_window, 100..=HOUR),
+        bounded!(ack_window_unmarked, 100..=HOUR),
+        bounded!(fresh, 100..=HOUR),
+        bounded!(max_lease_duration, 1_000..=HOUR),
+        (
+            "absent_lease_grace",
             |of| of.absent_lease_grace.get_or_insert_default(),
             0..=HOUR,
         ),
-        BoundedConstant("passed-over", |of| &mut of.passed_over, 1_000..=900_000),
-        BoundedConstant(
-            "passed-over-max",
-            |of| &mut of.passed_over_max,
-            60_000..=24 * HOUR,
-        ),
-        BoundedConstant(
-            "preemption-window",
-            |of| &mut of.preemption_window,
-            1_000..=HOUR,
-        ),
-        BoundedConstant("re-ping-after", |of| &mut of.re_ping_after, 5_000..=HOUR),
-        BoundedConstant(
-            "ping-interval",
-            |of| &mut of.ping_interval,
-            HOUR..=24 * HOUR,
-        ),
-        BoundedConstant(
-            "candidate-validity",
-            |of| &mut of.candidate_validity,
-            2 * HOUR..=24 * HOUR,
-        ),
+        bounded!(passed_over, 1_000..=900_000),
+        bounded!(passed_over_max, 60_000..=24 * HOUR),
+        bounded!(preemption_window, 1_000..=HOUR),
+        bounded!(re_ping_after, 5_000..=HOUR),
+        bounded!(ping_interval, HOUR..=24 * HOUR),
+        bounded!(candidate_validity, 2 * HOUR..=24 * HOUR),
     ];
-    for BoundedConstant(name, field, bounds) in bounds {
+    for (name, field, bounds) in bounds {
         check_bounds(name, bounds, |value| {
             let mut timing = usual();
             *field(&mut timing) = value;
@@ -206,12 +177,12 @@ fn check_bounds(
     bounds: RangeInclusive<u64>,
     validate: impl Fn(Duration) -> Result<(), TimingError>,
 ) {
-    let (low, high) = bounds.into_inner();
+    let (name, (low, high)) = (name.replace('_', "-"), bounds.into_inner());
     let refused = |value| validate(Duration::from_millis(value)).map_err(|error| error.name);
     // Of those in whole seconds a second beyond.
     let beyond = if low % 1_000 == 0 { 1_000 } else { 1 };
     assert_eq!((refused(low), refused(high)), (Ok(()), Ok(())), "{name}");
-    assert_eq!(refused(high + beyond), Err(name));
+    assert_eq!(refused(high + beyond), Err(&*name));
     // A value too short for one constant may be named as too long for another.
     let below = low.checked_sub(beyond);
     assert!(below.is_none_or(|below| refused(below).is_err()), "{name}");

@@ -1,9 +1,6 @@
 //! The elector's step, scenario by scenario.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod absence;
 mod acks;

@@ -1,10 +1,7 @@
 //! Properties of the elector's step on arbitrary histories: nothing panics, and every write is one that the rules
 //! allow (S3–S7), judged by the checker of recorded histories, which shares no code with the step.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod arbitrary;
 mod assigned;

@@ -42,6 +42,11 @@ fn write(directory: &TempDir, name: &str, text: &str) -> PathBuf {
     file
 }
 
+/// The same kubeconfig in a file of that name, with the context `one`.
+fn current(directory: &TempDir, name: &str, server: &str) -> PathBuf {
+    write(directory, name, &kubeconfig(server, "current-context: one"))
+}
+
 fn flag(file: &Path) -> ClientArgs {
     ClientArgs {
         kubeconfig: Some(file.to_owned()),
@@ -54,8 +59,7 @@ async fn listening() -> (TcpListener, SocketAddr, ClientArgs, TempDir) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let directory = TempDir::new().unwrap();
-    let text = kubeconfig(&format!("http://{address}"), "current-context: one");
-    let args = flag(&write(&directory, "k", &text));
+    let args = flag(&current(&directory, "k", &format!("http://{address}")));
     (listener, address, args, directory)
 }
 
@@ -94,49 +98,28 @@ fn flags_have_kubectls_names_and_these_defaults() {
 fn an_explicit_wish_never_falls_back() {
     let home = TempDir::new().unwrap();
     let usual = write(&home, ".kube/config", &kubeconfig("https://home", ""));
-    let environment = |kubeconfig: &str, home: Option<&Path>, in_pod| Environment {
+    let (here, nowhere) = (Some(home.path()), Some(Path::new("/nowhere")));
+    let within = |kubeconfig: &str, home: Option<&Path>, in_pod| Environment {
         kubeconfig: Some(kubeconfig.into()),
         home: home.map(Into::into),
         in_pod,
         proxies: ProxyVariables::default(),
     };
-    let plain = ClientArgs::default();
+    let (plain, explicit) = (ClientArgs::default(), flag(Path::new("/f")));
     let context = ClientArgs {
         context: Some("x".into()),
         ..ClientArgs::default()
     };
     let listed = ConfigSource::List(vec!["/a".into(), "/b".into()]);
+    let (file, in_pod) = (ConfigSource::File, ConfigSource::InCluster);
+    let none = || Err(ConnectError::NoCluster);
     for (args, environment, expected) in [
-        (
-            &flag(Path::new("/f")),
-            environment("/a", Some(home.path()), true),
-            Ok(ConfigSource::File("/f".into())),
-        ),
-        (
-            &plain,
-            environment("/a::/b", Some(home.path()), true),
-            Ok(listed),
-        ),
-        (
-            &plain,
-            environment("", Some(home.path()), true),
-            Ok(ConfigSource::File(usual)),
-        ),
-        (
-            &plain,
-            environment("", Some(Path::new("/nowhere")), true),
-            Ok(ConfigSource::InCluster),
-        ),
-        (
-            &context,
-            environment("", Some(Path::new("/nowhere")), true),
-            Err(ConnectError::NoCluster),
-        ),
-        (
-            &plain,
-            environment("", None, false),
-            Err(ConnectError::NoCluster),
-        ),
+        (&explicit, within("/a", here, true), Ok(file("/f".into()))),
+        (&plain, within("/a::/b", here, true), Ok(listed)),
+        (&plain, within("", here, true), Ok(file(usual))),
+        (&plain, within("", nowhere, true), Ok(in_pod)),
+        (&context, within("", nowhere, true), none()),
+        (&plain, within("", None, false), none()),
     ] {
         assert_eq!(args.source(&environment), expected);
     }
@@ -145,11 +128,7 @@ fn an_explicit_wish_never_falls_back() {
 #[tokio::test]
 async fn context_cluster_and_user_are_chosen_one_by_one() {
     let directory = TempDir::new().unwrap();
-    let file = write(
-        &directory,
-        "k",
-        &kubeconfig("https://one", "current-context: one"),
-    );
+    let file = current(&directory, "k", "https://one");
     let environment = Environment::default();
     let config = configuration(&flag(&file), &environment).await.unwrap();
     assert_eq!(
@@ -182,11 +161,7 @@ async fn context_cluster_and_user_are_chosen_one_by_one() {
 #[tokio::test]
 async fn a_proxy_comes_from_the_kubeconfig_or_the_environment() {
     let directory = TempDir::new().unwrap();
-    let file = write(
-        &directory,
-        "k",
-        &kubeconfig("https://one", "current-context: one"),
-    );
+    let file = current(&directory, "k", "https://one");
     let environment = Environment {
         proxies: ProxyVariables {
             https_proxy: Some("http://environment:2".into()),
@@ -208,11 +183,7 @@ async fn a_proxy_comes_from_the_kubeconfig_or_the_environment() {
         ..flag(&file)
     };
     assert_eq!(proxy(two).await.as_deref(), Some("http://own:1/"));
-    let file = write(
-        &directory,
-        "e",
-        &kubeconfig("https://excepted", "current-context: one"),
-    );
+    let file = current(&directory, "e", "https://excepted");
     assert_eq!(proxy(flag(&file)).await, None);
 }
 
@@ -224,11 +195,7 @@ async fn a_list_of_files_is_merged_and_may_have_holes() {
         "a",
         "apiVersion: v1\nkind: Config\ncurrent-context: two\n",
     );
-    let second = write(
-        &directory,
-        "b",
-        &kubeconfig("https://one", "current-context: one"),
-    );
+    let second = current(&directory, "b", "https://one");
     let missing = directory.path().join("missing");
     let list = env::join_paths([&first, &missing, &second]).unwrap();
     let environment = Environment {

@@ -26,10 +26,7 @@ fn list(version: &str, items: &[Value]) -> Reply {
     )
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "reads better with json! literals"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "json! literals read better")]
 fn line(kind: &str, object: Value) -> (Duration, Value) {
     (
         Duration::from_secs(1),

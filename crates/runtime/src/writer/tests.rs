@@ -12,10 +12,7 @@ fn key() -> LeaseKey {
     LeaseKey::new("ns", "l")
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "reads better with json! literals"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "json! literals read better")]
 fn stored(version: &str, spec: Value) -> Value {
     json!({
         "metadata": {"namespace": "ns", "name": "l", "uid": "u", "resourceVersion": version, "labels": {"a": "b"}},
@@ -170,26 +167,17 @@ async fn nothing_is_written_without_uid_and_version() {
         let (mut lease, mut candidate) = (judged(), candidate());
         spoil(&mut lease.metadata);
         spoil(&mut candidate.metadata);
-        assert_eq!(
-            writer.put_lease(&lease, &record()).await.kind(),
-            WriteOutcomeKind::Refused
-        );
-        assert_eq!(
-            writer.put_candidate(&candidate).await.kind(),
-            WriteOutcomeKind::Refused
-        );
-        assert_eq!(
-            writer.delete_candidate(&candidate).await.kind(),
-            WriteOutcomeKind::Refused
-        );
         let any = JudgedCandidate {
             version: ResourceVersion(0),
             ..judged_candidate()
         };
-        assert_eq!(
+        let kinds = [
+            writer.put_lease(&lease, &record()).await.kind(),
+            writer.put_candidate(&candidate).await.kind(),
+            writer.delete_candidate(&candidate).await.kind(),
             writer.ping_candidate(&any, Timestamp::MIN).await.kind(),
-            WriteOutcomeKind::Refused
-        );
+        ];
+        assert_eq!(kinds, [WriteOutcomeKind::Refused; 4]);
     }
     assert_eq!(script.lines(), Vec::<String>::new());
 }
@@ -216,23 +204,13 @@ async fn candidates_are_written_to_the_api_that_is_served() {
     let pinged = writer.ping_candidate(&judged, Timestamp::MIN).await;
     assert_eq!(pinged.done().unwrap().api, CandidateApi::Elector);
     let path = "/apis/elector.dev/v1alpha1/namespaces/ns/leasecandidates";
-    assert_eq!(
-        script.lines(),
-        [
-            format!("POST {path}?"),
-            format!("PUT {path}/c?"),
-            format!("GET {path}/c"),
-            format!("DELETE {path}/c?"),
-            format!("PATCH {path}/c?"),
-        ]
-    );
+    let lines = "POST {path}?|PUT {path}/c?|GET {path}/c|DELETE {path}/c?|PATCH {path}/c?";
+    let lines = lines.replace("{path}", path);
+    assert_eq!(script.lines().join("|"), lines);
     let bodies: Vec<_> = script.seen().into_iter().map(|seen| seen.body).collect();
     assert_eq!(
-        (&bodies[0]["apiVersion"], &bodies[1]["apiVersion"]),
-        (
-            &json!("elector.dev/v1alpha1"),
-            &json!("elector.dev/v1alpha1")
-        )
+        [&bodies[0]["apiVersion"], &bodies[1]["apiVersion"]],
+        ["elector.dev/v1alpha1"; 2]
     );
     assert_eq!(
         bodies[3]["preconditions"],
@@ -256,15 +234,12 @@ async fn a_read_tells_absent_from_unknown() {
         key()
     );
     assert_eq!(writer.read_lease(&key()).await, Ok(None));
-    let texts = [
+    for text in [
         "get leases.coordination.k8s.io ns/l: unreadable answer from https://script: the object has no uid",
         "get leases.coordination.k8s.io ns/l: no answer from https://script in 5s",
-    ];
-    for text in texts {
-        assert_eq!(
-            writer.read_lease(&key()).await.unwrap_err().to_string(),
-            text
-        );
+    ] {
+        let error = writer.read_lease(&key()).await.unwrap_err();
+        assert_eq!(error.to_string(), text);
     }
     // Without a version: a read of the newest, by quorum.
     assert_eq!(

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::accounts::HOLDER;
 use super::candidate_changes::candidate;
 use super::lease_changes::{
-    TRUE_TOKEN, finalizer, labelled, lease, led, released_by_client_go, term, unheld,
+    TRUE_TOKEN, finalizer, labelled, lease, led, released_by_client_go, spec, term, unheld,
 };
-use super::requests::ObjectWrite;
+use super::requests::{ObjectWrite, delete, put};
 
 /// A write that harms others.
 pub(super) struct Attack {
@@ -51,7 +51,7 @@ const BY_AN_EDITOR: Attack = Attack {
     policies: &["elector-lease"],
     kind: AttackedKind::Lease,
     before: led,
-    write: ObjectWrite::delete,
+    write: delete,
     effect: None,
 };
 
@@ -111,7 +111,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         before: || Some(candidate(HOLDER)),
         write: |before| {
             // One that any candidate may wish for: so the author alone is refused.
-            ObjectWrite::put(before, |object| {
+            put(before, |object| {
                 object["spec"]["binaryVersion"] = json!("999.0.0");
                 object["spec"]["strategy"] = json!("elector.dev/newest-version");
             })
@@ -136,16 +136,12 @@ pub(super) const ATTACKS: &[Attack] = &[
         by: "editor",
         policies: &["elector-candidate-author"],
         before: || Some(candidate(HOLDER)),
-        write: ObjectWrite::delete,
+        write: delete,
         ..OF_A_CANDIDATE
     },
     Attack {
         name: "an emptied holder",
-        write: |before| {
-            ObjectWrite::put(before, |object| {
-                object["spec"]["holderIdentity"] = json!("");
-            })
-        },
+        write: |before| put(before, spec("holderIdentity", "")),
         ..BY_AN_EDITOR
     },
     Attack {
@@ -153,7 +149,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         by: "another Pod",
         policies: &["elector-operator-word"],
         write: |before| {
-            ObjectWrite::put(before, |object| {
+            put(before, |object| {
                 let text = format!("{VICTIM} until {}", in_an_hour());
                 object["metadata"]["annotations"]["elector.dev/prefer"] = json!(text);
             })
@@ -165,7 +161,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a leader that is there to stay",
         policies: &["elector-operator-word"],
         write: |before| {
-            ObjectWrite::put(before, |object| {
+            put(before, |object| {
                 object["metadata"]["annotations"]["elector.dev/freeze"] = json!(in_an_hour());
             })
         },
@@ -177,7 +173,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         policies: &["elector-candidate-author", "elector-operator-word"],
         before: || Some(candidate(HOLDER)),
         write: |before| {
-            ObjectWrite::put(before, |object| {
+            put(before, |object| {
                 object["metadata"]["annotations"] = json!({"elector.dev/stand-down": "true"});
             })
         },
@@ -193,18 +189,18 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "deletion of a Lease that nobody holds",
         before: unheld,
-        write: ObjectWrite::delete,
+        write: delete,
         ..BY_AN_EDITOR
     },
     Attack {
         name: "deletion of a Lease that is led",
-        write: ObjectWrite::delete,
+        write: delete,
         ..BY_AN_EDITOR
     },
     Attack {
         name: "a finalizer on an unheld Lease, by which it is deleted once it is led",
         before: unheld,
-        write: |before| ObjectWrite::put(before, finalizer),
+        write: |before| put(before, finalizer),
         ..BY_AN_EDITOR
     },
     Attack {
@@ -221,7 +217,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a plain Lease in the place of one that client-go released",
         before: released_by_client_go,
         write: |before| {
-            ObjectWrite::put(before, |object| {
+            put(before, |object| {
                 object["metadata"]["annotations"] = json!({});
                 object["spec"]["holderIdentity"] = json!("squatter");
             })
@@ -231,14 +227,14 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "a label by which another program takes a Lease that is led for its own",
         by: "another Pod",
-        write: |before| ObjectWrite::put(before, labelled),
+        write: |before| put(before, labelled),
         ..BY_AN_EDITOR
     },
     Attack {
         name: "a Lease that is led for 68 years",
         by: "another Pod",
         write: |before| {
-            ObjectWrite::put(before, |object| {
+            put(before, |object| {
                 object["spec"]["leaseDurationSeconds"] = json!(i32::MAX);
             })
         },

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::accounts::{HOLDER, THIRD};
-use super::requests::ObjectWrite;
+use super::lease_changes::{owner, spec};
+use super::requests::{ObjectWrite, delete, put};
 use super::tables::TableRow;
 
 /// Every row.
@@ -24,73 +25,41 @@ pub(super) const ROWS: &[TableRow] = &[
         "creation for a part as another process of its Pod",
         |_, me| post_part(me, "0000000000000000"),
     ),
-    row("ping", |o, _| {
-        ObjectWrite::put(o, |object| object["spec"]["pingTime"] = json!(LATER))
-    }),
+    row("ping", |o, _| put(o, spec("pingTime", LATER))),
     row("ping with another change", |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["spec"]["pingTime"] = json!(LATER);
-            object["spec"]["renewTime"] = json!(LATER);
-        })
+        put(o, spec("pingTime", LATER)).with(spec("renewTime", LATER))
     }),
-    row("ack", |o, _| {
-        ObjectWrite::put(o, |object| object["spec"]["renewTime"] = json!(LATER))
-    }),
-    row("version", |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["spec"]["binaryVersion"] = json!("999.0.0");
-        })
-    }),
+    row("ack", |o, _| put(o, spec("renewTime", LATER))),
+    row("version", |o, _| put(o, spec("binaryVersion", "999.0.0"))),
     row("strategy", |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["spec"]["strategy"] = json!("elector.dev/sticky");
-        })
+        put(o, spec("strategy", "elector.dev/sticky"))
     }),
     row("strategy of another elector", |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["spec"]["strategy"] = json!("attacker.example/mine");
-        })
+        put(o, spec("strategy", "attacker.example/mine"))
     }),
     row("annotation", |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["metadata"]["annotations"] = json!({"elector.dev/protocol": "2"});
-        })
+        annotate(o, json!({"elector.dev/protocol": "2"}))
     }),
-    row("stand-down", |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["metadata"]["annotations"] = stand_down();
-        })
-    }),
+    row("stand-down", |o, _| annotate(o, stand_down())),
     TableRow {
         before: stood_down,
-        ..row("stand-down taken back", |o, _| {
-            ObjectWrite::put(o, |object| object["metadata"]["annotations"] = json!({}))
-        })
+        ..row("stand-down taken back", |o, _| annotate(o, json!({})))
     },
     row("creation with a stand-down", |_, me| {
-        let mut write = post(me);
-        write.object["metadata"]["annotations"] = stand_down();
-        write
+        post(me).with(|object| object["metadata"]["annotations"] = stand_down())
     }),
     TableRow {
         before: stood_down,
         ..row("ack that carries a stand-down over", |o, _| {
-            ObjectWrite::put(o, |object| object["spec"]["renewTime"] = json!(LATER))
+            put(o, spec("renewTime", LATER))
         })
     },
     row("priority", |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["metadata"]["annotations"] = json!({"elector.dev/priority": "1"});
-        })
+        annotate(o, json!({"elector.dev/priority": "1"}))
     }),
-    row("owner", |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["metadata"]["ownerReferences"] =
-                json!([{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "gone"}]);
-        })
-    }),
-    row("no change", |o, _| ObjectWrite::put(o, |_| {})),
-    row("deletion", |o, _| ObjectWrite::delete(o)),
+    row("owner", |o, _| put(o, owner)),
+    row("no change", |o, _| put(o, |_| {})),
+    row("deletion", |o, _| delete(o)),
 ];
 
 const LATER: &str = "2026-01-01T00:00:06.123456Z";
@@ -113,6 +82,13 @@ const fn row(name: &'static str, write: fn(Option<Value>, &str) -> ObjectWrite) 
         before: || Some(candidate(HOLDER)),
         write,
     }
+}
+
+/// Writes these annotations alone.
+fn annotate(before: Option<Value>, annotations: Value) -> ObjectWrite {
+    put(before, |object| {
+        object["metadata"]["annotations"] = annotations;
+    })
 }
 
 fn stand_down() -> Value {

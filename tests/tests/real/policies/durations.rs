@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::accounts::{Accounts, HOLDER};
 use super::candidate_changes::candidate;
 use super::lease_changes::{TRUE_TOKEN, term, unheld};
-use super::requests::{Collection, ObjectWrite, until};
+use super::requests::{Collection, ObjectWrite, put, until};
 
 /// The annotation of the Namespace, and announcements that are accepted and refused then. The first of each kind shows
 /// that the API server has seen the annotation.
@@ -57,7 +57,7 @@ pub(super) async fn play(
     until(author, &collection, &announcing("45m"), true).await?;
     let object = collection.reset(admin, &announcing("45m").object).await?;
     annotate(admin, namespace, None).await?;
-    let mut ack = ObjectWrite::put(Some(object), renew);
+    let mut ack = put(Some(object), renew);
     let mut longer = ack.clone();
     longer.object["metadata"]["annotations"]["elector.dev/lease-duration"] = json!("46m");
     until(author, &collection, &longer, false).await?;
@@ -127,7 +127,7 @@ pub(super) async fn play_leases(testbed: &Testbed, accounts: &Accounts) -> Resul
         false,
     )
     .await?;
-    let renewal = ObjectWrite::put(Some(led), renew);
+    let renewal = put(Some(led), renew);
     let answer = collection.send(&pod.client, &renewal, true).await?;
     ensure!(
         answer.is_accepted(),

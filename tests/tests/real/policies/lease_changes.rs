@@ -3,40 +3,28 @@
 use serde_json::{Value, json};
 
 use super::accounts::{HOLDER, PREFERRED, THIRD};
-use super::requests::ObjectWrite;
+use super::requests::{ObjectWrite, delete, put};
 use super::tables::TableRow;
 
 /// Every row.
 pub(super) const ROWS: &[TableRow] = &[
-    row("grant of an unheld Lease", unheld, |o, _| {
-        term(o, THIRD, 5, None)
-    }),
-    row("grant of a held Lease", led, |o, _| term(o, THIRD, 5, None)),
-    row("grant to the same holder", led, |o, _| {
-        term(o, HOLDER, 5, None)
-    }),
+    row("grant of an unheld Lease", unheld, |o, _| grant(o, THIRD)),
+    row("grant of a held Lease", led, |o, _| grant(o, THIRD)),
+    row("grant to the same holder", led, |o, _| grant(o, HOLDER)),
     row("grant for 61 s", led, |o, _| term(o, THIRD, 61, None)),
     row("grant that keeps the preference", preferring, |o, _| {
-        let mut write = term(o, THIRD, 5, None);
-        note(&mut write.object, "preferred-holder", PREFERRED);
-        write
+        grant(o, THIRD).with(|object| note(object, "preferred-holder", PREFERRED))
     }),
     row("grant of a term that is not the next", led, |o, _| {
-        let mut write = term(o, THIRD, 5, None);
-        write.object["spec"]["leaseTransitions"] = json!(9);
-        write
+        grant(o, THIRD).with(spec("leaseTransitions", 9))
     }),
     row(
         "acquisition of an unheld Lease for itself",
         unheld,
-        |o, me| term(o, me, 15, Some(TRUE_TOKEN)),
+        acquisition,
     ),
-    row("acquisition of a held Lease for itself", led, |o, me| {
-        term(o, me, 15, Some(TRUE_TOKEN))
-    }),
-    row("acquisition for another", led, |o, _| {
-        term(o, THIRD, 15, Some(TRUE_TOKEN))
-    }),
+    row("acquisition of a held Lease for itself", led, acquisition),
+    row("acquisition for another", led, |o, _| acquisition(o, THIRD)),
     row(
         "acquisition with a token of its own making",
         led,
@@ -45,42 +33,34 @@ pub(super) const ROWS: &[TableRow] = &[
     row(
         "acquisition with the strategy of another elector",
         led,
-        |o, me| {
-            let mut write = term(o, me, 15, Some(TRUE_TOKEN));
-            note(&mut write.object, "strategy", "attacker.example/mine");
-            write
-        },
+        |o, me| acquisition(o, me).with(|object| note(object, "strategy", "attacker.example/mine")),
     ),
     row("acquisition for 61 s", led, |o, me| {
         term(o, me, 61, Some(TRUE_TOKEN))
     }),
     row("accept", granted, |o, _| {
-        ObjectWrite::put(o, |object| {
+        put(o, |object| {
             object["spec"]["leaseDurationSeconds"] = json!(15);
             object["spec"]["renewTime"] = json!(LATER);
             token(object, TRUE_TOKEN);
         })
     }),
     row("accept by client-go", granted, |o, _| {
-        ObjectWrite::put(o, |object| {
+        put(o, |object| {
             object["spec"]["leaseDurationSeconds"] = json!(15);
             object["spec"]["acquireTime"] = json!("2026-01-01T00:00:00.000000Z");
             object["spec"]["renewTime"] = json!(LATER);
         })
     }),
     row("accept for 61 s", granted, |o, _| {
-        renewal(o, |object| {
-            object["spec"]["leaseDurationSeconds"] = json!(61);
-        })
+        renewal(o, spec("leaseDurationSeconds", 61))
     }),
     row("renewal", led, |o, _| renewal(o, |_| {})),
     row("renewal with another duration", led, |o, _| {
-        renewal(o, |object| {
-            object["spec"]["leaseDurationSeconds"] = json!(16);
-        })
+        renewal(o, spec("leaseDurationSeconds", 16))
     }),
     row("renewal with another acquireTime", led, |o, _| {
-        renewal(o, |object| object["spec"]["acquireTime"] = json!(LATER))
+        renewal(o, spec("acquireTime", LATER))
     }),
     row("renewal with another token", led, |o, _| {
         renewal(o, |object| token(object, TRUE_TOKEN))
@@ -101,40 +81,32 @@ pub(super) const ROWS: &[TableRow] = &[
         release(o, |_| {})
     }),
     row("release of a lower term", led, |o, _| {
-        release(o, |object| object["spec"]["leaseTransitions"] = json!(6))
+        release(o, spec("leaseTransitions", 6))
     }),
     row("hand-over to the preferred", preferring, |o, _| {
-        term(o, PREFERRED, 5, None)
+        grant(o, PREFERRED)
     }),
-    row("hand-over to another", preferring, |o, _| {
-        term(o, THIRD, 5, None)
-    }),
+    row("hand-over to another", preferring, |o, _| grant(o, THIRD)),
     row("preference", led, |o, _| {
-        ObjectWrite::put(o, |object| note(object, "preferred-holder", THIRD))
+        put(o, |object| note(object, "preferred-holder", THIRD))
     }),
     row("withdrawal of the preference", preferring, |o, _| {
-        ObjectWrite::put(o, |object| unnote(object, "preferred-holder"))
+        put(o, |object| unnote(object, "preferred-holder"))
     }),
     row("strategy", led, |o, _| {
-        ObjectWrite::put(o, |object| note(object, "strategy", "a.example/b"))
+        put(o, |object| note(object, "strategy", "a.example/b"))
     }),
     row("term that falls", led, |o, _| {
-        renewal(o, |object| object["spec"]["leaseTransitions"] = json!(6))
+        renewal(o, spec("leaseTransitions", 6))
     }),
     row("token that falls", granted, |o, _| {
         renewal(o, |object| token(object, "3"))
     }),
     row("record of an unheld Lease", unheld, |o, _| {
-        ObjectWrite::put(o, |object| {
-            object["spec"]["leaseDurationSeconds"] = json!(2);
-        })
+        put(o, spec("leaseDurationSeconds", 2))
     }),
-    row("owner of a held Lease", led, |o, _| {
-        ObjectWrite::put(o, owner)
-    }),
-    row("owner of an unheld Lease", unheld, |o, _| {
-        ObjectWrite::put(o, owner)
-    }),
+    row("owner of a held Lease", led, |o, _| put(o, owner)),
+    row("owner of an unheld Lease", unheld, |o, _| put(o, owner)),
     row("renewal with an owner", led, |o, _| renewal(o, owner)),
     row("renewal without an owner that was there", owned, |o, _| {
         renewal(o, |object| {
@@ -142,62 +114,44 @@ pub(super) const ROWS: &[TableRow] = &[
         })
     }),
     row("acquisition for itself, with an owner", unheld, |o, me| {
-        let mut write = term(o, me, 15, Some(TRUE_TOKEN));
-        owner(&mut write.object);
-        write
+        acquisition(o, me).with(owner)
     }),
     row("grant with an owner", unheld, |o, _| {
-        let mut write = term(o, THIRD, 5, None);
-        owner(&mut write.object);
-        write
+        grant(o, THIRD).with(owner)
     }),
     row(
         "hand-over to the preferred, with an owner",
         preferring,
-        |o, _| {
-            let mut write = term(o, PREFERRED, 5, None);
-            owner(&mut write.object);
-            write
-        },
+        |o, _| grant(o, PREFERRED).with(owner),
     ),
     row("release with an owner", led, |o, _| release(o, owner)),
-    row("finalizer of a held Lease", led, |o, _| {
-        ObjectWrite::put(o, finalizer)
-    }),
+    row("finalizer of a held Lease", led, |o, _| put(o, finalizer)),
     row("finalizer of an unheld Lease", unheld, |o, _| {
-        ObjectWrite::put(o, finalizer)
+        put(o, finalizer)
     }),
-    row("label and annotation", led, |o, _| {
-        ObjectWrite::put(o, labelled)
-    }),
+    row("label and annotation", led, |o, _| put(o, labelled)),
     row(
         "acquisition for itself, with a label and an annotation",
         unheld,
-        |o, me| {
-            let mut write = term(o, me, 15, Some(TRUE_TOKEN));
-            labelled(&mut write.object);
-            write
-        },
+        |o, me| acquisition(o, me).with(labelled),
     ),
     row("mark of Elector taken off", led, |o, _| {
-        ObjectWrite::put(o, |object| unnote(object, "protocol"))
+        put(o, |object| unnote(object, "protocol"))
     }),
     row(
         "mark of Elector put on a plain Lease",
         plain_of_third,
-        |o, _| ObjectWrite::put(o, |object| note(object, "protocol", "1")),
+        |o, _| put(o, |object| note(object, "protocol", "1")),
     ),
     row(
         "acquisition for another, of a Lease that client-go released",
         released_by_client_go,
         |o, _| term(o, THIRD, 15, None),
     ),
-    row("freeze", led, |o, _| ObjectWrite::put(o, freeze)),
-    row("preference of an operator", led, |o, _| {
-        ObjectWrite::put(o, prefer)
-    }),
+    row("freeze", led, |o, _| put(o, freeze)),
+    row("preference of an operator", led, |o, _| put(o, prefer)),
     row("operator's word taken back", frozen, |o, _| {
-        ObjectWrite::put(o, |object| unnote(object, "freeze"))
+        put(o, |object| unnote(object, "freeze"))
     }),
     row(
         "renewal that carries an operator's word over",
@@ -207,7 +161,7 @@ pub(super) const ROWS: &[TableRow] = &[
     row(
         "operator's word on a Lease without a strategy",
         plain_of_third,
-        |o, _| ObjectWrite::put(o, prefer),
+        |o, _| put(o, prefer),
     ),
     row(
         "creation of a Lease without a strategy, with an operator's word",
@@ -217,7 +171,7 @@ pub(super) const ROWS: &[TableRow] = &[
     row(
         "deletion of a Lease without a strategy, with an operator's word",
         plain_frozen,
-        |o, _| ObjectWrite::delete(o),
+        |o, _| delete(o),
     ),
     row("creation without a holder", none, |_, _| post("")),
     row("creation with itself as the holder", none, |_, me| post(me)),
@@ -225,23 +179,13 @@ pub(super) const ROWS: &[TableRow] = &[
     row(
         "creation with the strategy of another elector",
         none,
-        |_, _| {
-            let mut write = post("");
-            note(&mut write.object, "strategy", "attacker.example/mine");
-            write
-        },
+        |_, _| post("").with(|object| note(object, "strategy", "attacker.example/mine")),
     ),
     row("creation with a preferred holder", none, |_, _| {
-        let mut write = post("");
-        note(&mut write.object, "preferred-holder", THIRD);
-        write
+        post("").with(|object| note(object, "preferred-holder", THIRD))
     }),
-    row("deletion of a held Lease", led, |o, _| {
-        ObjectWrite::delete(o)
-    }),
-    row("deletion of an unheld Lease", unheld, |o, _| {
-        ObjectWrite::delete(o)
-    }),
+    row("deletion of a held Lease", led, |o, _| delete(o)),
+    row("deletion of an unheld Lease", unheld, |o, _| delete(o)),
 ];
 
 /// Stands for the resourceVersion that the write replaces.
@@ -353,6 +297,14 @@ pub(super) fn post(holder: &str) -> ObjectWrite {
     ObjectWrite::post(lease(&json!({"holderIdentity": holder})))
 }
 
+fn grant(before: Option<Value>, holder: &str) -> ObjectWrite {
+    term(before, holder, 5, None)
+}
+
+fn acquisition(before: Option<Value>, holder: &str) -> ObjectWrite {
+    term(before, holder, 15, Some(TRUE_TOKEN))
+}
+
 /// The next term, for this holder: a grant without a token, an acquisition with one.
 pub(super) fn term(
     before: Option<Value>,
@@ -360,7 +312,7 @@ pub(super) fn term(
     seconds: i64,
     own_token: Option<&str>,
 ) -> ObjectWrite {
-    ObjectWrite::put(before, |object| {
+    put(before, |object| {
         let term = object["spec"]["leaseTransitions"].as_i64().unwrap_or(0) + 1;
         object["spec"] = json!({
             "holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": term,
@@ -375,7 +327,7 @@ pub(super) fn term(
 }
 
 pub(super) fn renewal(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
-    ObjectWrite::put(before, |object| {
+    put(before, |object| {
         object["spec"]["renewTime"] = json!(LATER);
         change(object);
     })
@@ -388,6 +340,11 @@ pub(super) fn release(before: Option<Value>, change: impl FnOnce(&mut Value)) ->
         object["spec"]["acquireTime"] = json!(LATER);
         change(object);
     })
+}
+
+/// Writes a field of the spec.
+pub(super) fn spec(field: &str, value: impl Into<Value>) -> impl FnOnce(&mut Value) {
+    move |object| object["spec"][field] = value.into()
 }
 
 /// Writes a token with the term and the holder that it belongs to.
@@ -428,7 +385,7 @@ fn prefer(object: &mut Value) {
 }
 
 /// Has a Lease belong to what does not exist.
-fn owner(object: &mut Value) {
+pub(super) fn owner(object: &mut Value) {
     object["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "gone"}]);
 }

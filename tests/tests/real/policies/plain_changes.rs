@@ -4,15 +4,13 @@ use serde_json::Value;
 
 use super::accounts::{HOLDER, PREFERRED};
 use super::lease_changes::{labelled, none, note, plain, release, renewal, row, term};
-use super::requests::ObjectWrite;
+use super::requests::{ObjectWrite, delete, put};
 use super::tables::TableRow;
 
 /// Every row.
 pub(super) const ROWS: &[TableRow] = &[
     row("grant", led, |o, _| {
-        let mut write = term(o, PREFERRED, 5, None);
-        note(&mut write.object, "protocol", "1");
-        write
+        term(o, PREFERRED, 5, None).with(|object| note(object, "protocol", "1"))
     }),
     row(
         "change of the holder without a mark of Elector",
@@ -20,7 +18,7 @@ pub(super) const ROWS: &[TableRow] = &[
         |o, _| term(o, PREFERRED, 5, None),
     ),
     row("preference", led, |o, _| {
-        ObjectWrite::put(o, |object| {
+        put(o, |object| {
             note(object, "protocol", "1");
             note(object, "strategy", "OldestEmulationVersion");
             note(object, "preferred-holder", PREFERRED);
@@ -28,13 +26,11 @@ pub(super) const ROWS: &[TableRow] = &[
     }),
     row("renewal", led, |o, _| renewal(o, |_| {})),
     row("release", led, |o, _| release(o, |_| {})),
-    row("label and annotation", led, |o, _| {
-        ObjectWrite::put(o, labelled)
-    }),
+    row("label and annotation", led, |o, _| put(o, labelled)),
     row("creation with a holder", none, |_, _| {
         ObjectWrite::post(led().unwrap_or_default())
     }),
-    row("deletion", led, |o, _| ObjectWrite::delete(o)),
+    row("deletion", led, |o, _| delete(o)),
 ];
 
 fn led() -> Option<Value> {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::accounts::{Accounts, bind, role, subject};
 use super::lease_changes::{led, note, plain, renewal};
-use super::requests::{Collection, ObjectWrite, until};
+use super::requests::{Collection, put, until};
 
 const RENEWALS: u32 = 50;
 
@@ -35,7 +35,7 @@ pub(super) async fn is_no_right(testbed: &Testbed, accounts: &Accounts) -> Resul
     for lease in [led(), plain(holder.identity)] {
         let lease = lease.context("a Lease that is held")?;
         let before = Some(leases.reset(admin, &lease).await?);
-        let freeze = ObjectWrite::put(before.clone(), |object| note(object, "freeze", "never"));
+        let freeze = put(before.clone(), |object| note(object, "freeze", "never"));
         until(&holder.client, &leases, &freeze, true).await?;
         let renewal = renewal(before, |_| {});
         let counted = decisions(site).await?;

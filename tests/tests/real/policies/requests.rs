@@ -34,6 +34,18 @@ pub(super) enum PolicyAnswer {
 /// The time until a change of a policy, of a binding, of a Namespace or of a right is in force.
 pub(super) const IN_FORCE: Duration = Duration::from_secs(30);
 
+/// A change of the object that is there.
+pub(super) fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+    let (method, object) = (Method::PUT, before.unwrap_or_default());
+    ObjectWrite { method, object }.with(change)
+}
+
+/// The deletion of the object that is there.
+pub(super) fn delete(before: Option<Value>) -> ObjectWrite {
+    let (method, object) = (Method::DELETE, before.unwrap_or_default());
+    ObjectWrite { method, object }
+}
+
 // === impl ObjectWrite ===
 
 impl ObjectWrite {
@@ -43,17 +55,10 @@ impl ObjectWrite {
         Self { method, object }
     }
 
-    /// A change of the object that is there.
-    pub(super) fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> Self {
-        let (method, mut object) = (Method::PUT, before.unwrap_or_default());
-        change(&mut object);
-        Self { method, object }
-    }
-
-    /// The deletion of the object that is there.
-    pub(super) fn delete(before: Option<Value>) -> Self {
-        let (method, object) = (Method::DELETE, before.unwrap_or_default());
-        Self { method, object }
+    /// The same write with this change of its object.
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        change(&mut self.object);
+        self
     }
 
     pub(super) fn name(&self) -> &str {

@@ -10,7 +10,7 @@ use super::accounts::{Accounts, HOLDER};
 use super::candidate_changes::candidate;
 use super::durations::annotate_namespace;
 use super::lease_changes::{note, post};
-use super::requests::{Collection, ObjectWrite, until};
+use super::requests::{Collection, ObjectWrite, put, until};
 
 const ANNOTATION: &str = "elector.dev/strategies";
 const OWN: &str = "example.com/mine";
@@ -56,7 +56,7 @@ pub(super) async fn play(
     }
     // A candidate that wished for it before goes on.
     let object = candidates.reset(admin, &candidate(HOLDER)).await?;
-    let ack = ObjectWrite::put(Some(object), |object| {
+    let ack = put(Some(object), |object| {
         object["spec"]["renewTime"] = json!("2026-01-01T00:00:09.123456Z");
     });
     let answer = candidates.send(author, &ack, true).await?;

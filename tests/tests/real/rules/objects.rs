@@ -39,47 +39,27 @@ pub(super) fn changes() -> Vec<Value> {
     let prefixes = [
         "a", "0.a-b.c", &long, "", "A", "-a", "a-", "a..b", "a_b", "ä", "a ", &longer,
     ];
-    let names = [
-        "b",
-        "C_d.e-f",
-        "0",
-        &name,
-        "",
-        "-b",
-        "b.",
-        "b c",
-        "b\n",
-        &longer_name,
-    ];
-    changes.extend(
-        prefixes
-            .iter()
-            .map(|prefix| json!({"strategy": format!("{prefix}/b")})),
-    );
-    changes.extend(
-        names
-            .iter()
-            .map(|name| json!({"strategy": format!("a/{name}")})),
-    );
+    let names = format!("b|C_d.e-f|0|{name}||-b|b.|b c|b\n|{longer_name}");
+    let prefixed = prefixes.iter().map(|prefix| format!("{prefix}/b"));
+    let named = names.split('|').map(|name| format!("a/{name}"));
+    changes.extend(prefixed.chain(named).map(|it| json!({"strategy": it})));
     let others = "|a|oldestEmulationVersion|a/b/c|/|OldestEmulationVersion ".split('|');
     changes.extend(others.map(|text| json!({"strategy": text})));
-    for time in [
-        json!("2026-01-02T03:04:05.000006Z"),
-        json!("0001-01-01T00:00:00.000000Z"),
-        json!("9999-12-31T23:59:59.999999Z"),
-        json!("2024-02-29T00:00:00.000000+01:30"),
-        json!("2026-01-02T03:04:05.000006-24:00"),
-        json!(null),
-        json!("2026-02-29T00:00:00.000000Z"),
-        json!("2026-01-02T24:00:00.000000Z"),
-        json!("2026-01-02T03:04:60.000000Z"),
-        json!("2026-01-02T03:04:05.000006+25:00"),
-        json!("10000-01-01T00:00:00.000000Z"),
-        json!("2026-01-02T03:04:05.000006"),
-        json!(""),
-        json!("soon"),
-        json!(7),
-    ] {
+    let times = "\
+        2026-01-02T03:04:05.000006Z|\
+        0001-01-01T00:00:00.000000Z|\
+        9999-12-31T23:59:59.999999Z|\
+        2024-02-29T00:00:00.000000+01:30|\
+        2026-01-02T03:04:05.000006-24:00|\
+        2026-02-29T00:00:00.000000Z|\
+        2026-01-02T24:00:00.000000Z|\
+        2026-01-02T03:04:60.000000Z|\
+        2026-01-02T03:04:05.000006+25:00|\
+        10000-01-01T00:00:00.000000Z|\
+        2026-01-02T03:04:05.000006|\
+        |soon";
+    let times = times.split('|').map(Value::from);
+    for time in times.chain([json!(null), json!(7)]) {
         changes.push(json!({"pingTime": time}));
         changes.push(json!({"renewTime": time}));
     }

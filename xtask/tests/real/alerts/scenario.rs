@@ -18,40 +18,23 @@ const BEFORE: usize = 60;
 const OUTAGE: usize = 40;
 
 /// The series of the two electors, `a` which acts and `b` which stands by, each with its values.
-const OF_AN_ELECTOR: [(&str, &str); 17] = [
-    ("elector_build_info{version=\"0.1.0\"}", "1"),
-    ("elector_acting", "0"),
-    ("elector_ready", "1"),
-    ("elector_api_server_silence_seconds", "5"),
-    (LED, "3"),
-    (
-        "elector_leases{namespace=\"web\",state=\"leaderless\"}",
-        "0",
-    ),
-    (RELEASED, "0"),
-    (LEADERLESS, "0"),
-    (PREFERENCE, "0"),
-    ("elector_preference_duration_seconds_count", "0"),
-    (
-        "elector_preference_duration_seconds_bucket{le=\"10.0\"}",
-        "0",
-    ),
-    (CHANGES, "0"),
-    (UNKNOWN, "0"),
-    (WATCHES, "0"),
-    (
-        "workqueue_queue_duration_seconds_bucket{name=\"elections\",le=\"1.0\"}",
-        "0",
-    ),
-    (
-        "workqueue_queue_duration_seconds_bucket{name=\"elections\",le=\"10.0\"}",
-        "0",
-    ),
-    (
-        "workqueue_queue_duration_seconds_bucket{name=\"elections\",le=\"+Inf\"}",
-        "0",
-    ),
-];
+const OF_AN_ELECTOR: &str = r#"elector_build_info{version="0.1.0"} 1
+elector_acting 0
+elector_ready 1
+elector_api_server_silence_seconds 5
+elector_leases{namespace="web",state="led"} 3
+elector_leases{namespace="web",state="leaderless"} 0
+elector_leases{namespace="web",state="released"} 0
+elector_longest_leaderless_seconds{namespace="web"} 0
+elector_oldest_preference_seconds{namespace="web"} 0
+elector_preference_duration_seconds_count 0
+elector_preference_duration_seconds_bucket{le="10.0"} 0
+elector_leader_changes_total{namespace="web",reason="released"} 0
+elector_writes_total{resource="leases",verb="update",outcome="unknown"} 0
+elector_watch_failures_total{resource="leases"} 0
+workqueue_queue_duration_seconds_bucket{name="elections",le="1.0"} 0
+workqueue_queue_duration_seconds_bucket{name="elections",le="10.0"} 0
+workqueue_queue_duration_seconds_bucket{name="elections",le="+Inf"} 0"#;
 const LED: &str = "elector_leases{namespace=\"web\",state=\"led\"}";
 const RELEASED: &str = "elector_leases{namespace=\"web\",state=\"released\"}";
 const LEADERLESS: &str = "elector_longest_leaderless_seconds{namespace=\"web\"}";
@@ -68,6 +51,26 @@ const LEADING: &str = "elector_candidate_leading";
 const WELL: &str = "elector_candidate_well";
 const LOST: &str = "elector_candidate_terms_ended_total{cause=\"deadline_passed\"}";
 
+fn of_an_elector() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OF_AN_ELECTOR
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+}
+
+/// A value, and from the time before an outage on another.
+fn since(before: &'static str, after: &'static str) -> [(&'static str, usize); 2] {
+    [(before, BEFORE), (after, ALWAYS - BEFORE)]
+}
+
+/// Another value for so many scrapes after that time, and then a third.
+fn around(
+    [before, meanwhile, after]: [&'static str; 3],
+    scrapes: usize,
+) -> [(&'static str, usize); 3] {
+    let rest = ALWAYS - BEFORE - scrapes;
+    [(before, BEFORE), (meanwhile, scrapes), (after, rest)]
+}
+
 // === impl AlertScenario ===
 
 impl AlertScenario {
@@ -79,7 +82,7 @@ impl AlertScenario {
             series: BTreeMap::new(),
         };
         for elector in ["a", "b"] {
-            for (series, value) in OF_AN_ELECTOR {
+            for (series, value) in of_an_elector() {
                 scenario.elector(elector, series, &[(value, ALWAYS)]);
             }
         }
@@ -175,28 +178,20 @@ pub(crate) fn silent() -> Vec<AlertScenario> {
     );
     drained.end("a", BEFORE);
     drained.end("p", BEFORE);
-    drained.elector(
-        "b",
-        "elector_acting",
-        &[("0", BEFORE), ("1", ALWAYS - BEFORE)],
-    );
-    for (series, value) in OF_AN_ELECTOR {
+    drained.elector("b", "elector_acting", &since("0", "1"));
+    for (series, value) in of_an_elector() {
         let value = [("_", BEFORE + 2), (value, ALWAYS - BEFORE - 2)];
         drained.elector("c", series, &value);
     }
     for (series, value) in [(LEADERLESS, "16"), (PREFERENCE, "3"), (LED, "1")] {
         let before = if series == LED { "3" } else { "0" };
-        let values = [(before, BEFORE), (value, 1), (before, ALWAYS - BEFORE - 1)];
+        let values = around([before, value, before], 1);
         drained.elector("b", series, &values);
     }
-    drained.elector(
-        "b",
-        CHANGES,
-        &[("0", BEFORE), ("+6", 1), ("6", ALWAYS - BEFORE - 1)],
-    );
+    drained.elector("b", CHANGES, &around(["0", "+6", "6"], 1));
     // The Pods are scraped one after the other, so both may show the term for one scrape.
     drained.candidate("p", LEADING, &[("1", BEFORE + 1)]);
-    drained.candidate("q", LEADING, &[("0", BEFORE), ("1", ALWAYS - BEFORE)]);
+    drained.candidate("q", LEADING, &since("0", "1"));
     scenarios.push(drained);
 
     let mut outage =
@@ -204,19 +199,15 @@ pub(crate) fn silent() -> Vec<AlertScenario> {
     for elector in ["a", "b"] {
         cut_off(&mut outage, elector);
     }
-    let acting = [("1", BEFORE), ("0", OUTAGE), ("1", rest)];
+    let acting = around(["1", "0", "1"], OUTAGE);
     outage.elector("a", "elector_acting", &acting);
     let values = [("0", BEFORE + OUTAGE), ("+3", 1), ("3", rest - 1)];
     outage.electors(CHANGES, &values);
-    let leading = [("1", BEFORE), ("0", OUTAGE), ("1", rest)];
+    let leading = around(["1", "0", "1"], OUTAGE);
     outage.candidate("p", LEADING, &leading);
-    outage.candidate("p", LOST, &[("0", BEFORE), ("1", ALWAYS - BEFORE)]);
-    outage.candidate(
-        "p",
-        RENEWED,
-        &[("+15", BEFORE), ("+0", OUTAGE), ("+15", rest)],
-    );
-    outage.candidate("p", NOT_RENEWED, &[("0", BEFORE), ("5", ALWAYS - BEFORE)]);
+    outage.candidate("p", LOST, &since("0", "1"));
+    outage.candidate("p", RENEWED, &around(["+15", "+0", "+15"], OUTAGE));
+    outage.candidate("p", NOT_RENEWED, &since("0", "5"));
     scenarios.push(outage);
 
     let mut at_rest = AlertScenario::healthy("all candidates are scaled to zero", &[]);
@@ -233,16 +224,8 @@ pub(crate) fn silent() -> Vec<AlertScenario> {
         &["ElectorCutOff"],
     );
     cut_off(&mut one, "a");
-    one.elector(
-        "a",
-        "elector_acting",
-        &[("1", BEFORE), ("0", ALWAYS - BEFORE)],
-    );
-    one.elector(
-        "b",
-        "elector_acting",
-        &[("0", BEFORE), ("1", ALWAYS - BEFORE)],
-    );
+    one.elector("a", "elector_acting", &since("1", "0"));
+    one.elector("b", "elector_acting", &since("0", "1"));
     scenarios.push(one);
     scenarios
 }
@@ -250,24 +233,15 @@ pub(crate) fn silent() -> Vec<AlertScenario> {
 /// An elector hears nothing for 20 minutes: to it all leases expire, and none of its requests is answered.
 fn cut_off(scenario: &mut AlertScenario, elector: &str) {
     let rest = ALWAYS - BEFORE - OUTAGE;
-    let around = |usual, meanwhile| [(usual, BEFORE), (meanwhile, OUTAGE), (usual, rest)];
-    scenario.elector(
-        elector,
-        SILENCE,
-        &[("5", BEFORE), ("+30", OUTAGE), ("5", rest)],
-    );
-    scenario.elector(elector, LED, &around("3", "0"));
+    scenario.elector(elector, SILENCE, &around(["5", "+30", "5"], OUTAGE));
+    scenario.elector(elector, LED, &around(["3", "0", "3"], OUTAGE));
     let leaderless = "elector_leases{namespace=\"web\",state=\"leaderless\"}";
-    scenario.elector(elector, leaderless, &around("0", "3"));
+    scenario.elector(elector, leaderless, &around(["0", "3", "0"], OUTAGE));
     // At the first scrape after it the leases are not led yet.
     let longest = [("0", BEFORE), ("+30", OUTAGE + 1), ("0", rest - 1)];
     scenario.elector(elector, LEADERLESS, &longest);
     for series in [WATCHES, UNKNOWN] {
-        scenario.elector(
-            elector,
-            series,
-            &[("0", BEFORE), ("+15", OUTAGE), ("600", rest)],
-        );
+        scenario.elector(elector, series, &around(["0", "+15", "600"], OUTAGE));
     }
 }
 
@@ -305,17 +279,14 @@ pub(crate) fn faults() -> Vec<AlertScenario> {
         it.elector("b", LED, &always("2"));
     });
     fault("ElectorLeaderlessLeases", &|it| {
-        it.electors(LEADERLESS, &[("0", BEFORE), ("+30", ALWAYS - BEFORE)]);
+        it.electors(LEADERLESS, &since("0", "+30"));
     });
     fault("ElectorGroupUneven", &|it| {
         let due = "elector_group_parts{namespace=\"web\",state=\"to_move\"}";
-        it.electors(
-            due,
-            &[("0", BEFORE), ("1", 40), ("0", ALWAYS - BEFORE - 40)],
-        );
+        it.electors(due, &around(["0", "1", "0"], 40));
     });
     fault("ElectorLeaderMakesNoRoom", &|it| {
-        it.electors(PREFERENCE, &[("0", BEFORE), ("+30", ALWAYS - BEFORE)]);
+        it.electors(PREFERENCE, &since("0", "+30"));
     });
     for (alert, obstacle) in [
         ("ElectorObstructedLeases", "foreign_strategy"),
@@ -328,7 +299,7 @@ pub(crate) fn faults() -> Vec<AlertScenario> {
         });
     }
     fault("ElectorSlowHandOver", &|it| {
-        let slow = [("0", BEFORE), ("+1", 4), ("4", ALWAYS - BEFORE - 4)];
+        let slow = around(["0", "+1", "4"], 4);
         it.electors("elector_preference_duration_seconds_count", &slow);
     });
     fault("ElectorLeadersChangeOften", &|it| {
@@ -342,7 +313,7 @@ pub(crate) fn faults() -> Vec<AlertScenario> {
     });
     fault("ElectorLimitHit", &|it| {
         let hit = "elector_limits_hit_total{namespace=\"web\",limit=\"candidates_of_lease\"}";
-        it.elector("a", hit, &[("_", BEFORE), ("1", ALWAYS - BEFORE)]);
+        it.elector("a", hit, &since("_", "1"));
     });
     fault("ElectorQueueSlow", &|it| {
         for le in ["10.0", "+Inf"] {
@@ -360,21 +331,13 @@ pub(crate) fn faults() -> Vec<AlertScenario> {
         it.of_server(DENIED, &always("+15"));
     });
     fault("ElectorTwoLeaders", &|it| {
-        it.candidate(
-            "q",
-            LEADING,
-            &[("0", BEFORE), ("1", 4), ("0", ALWAYS - BEFORE - 4)],
-        );
+        it.candidate("q", LEADING, &around(["0", "1", "0"], 4));
     });
     fault("ElectorCandidateRenewalsFail", &|it| {
         it.candidate("p", NOT_RENEWED, &always("+15"));
     });
     fault("ElectorLeadershipLost", &|it| {
-        it.candidate(
-            "p",
-            LOST,
-            &[("0", BEFORE), ("+1", 4), ("4", ALWAYS - BEFORE - 4)],
-        );
+        it.candidate("p", LOST, &around(["0", "+1", "4"], 4));
     });
     fault("ElectorCandidateUnwell", &|it| {
         it.candidate("q", WELL, &always("0"));

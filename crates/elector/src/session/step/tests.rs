@@ -1,5 +1,7 @@
 //! A step that panics stops its own lease alone.
 
+use std::time::Duration;
+
 use elector_protocol::elector::{Decision, Election, Settings};
 use elector_protocol::{Instant, Timestamp};
 use elector_testing::{
@@ -10,6 +12,11 @@ use crate::{Config, Elector};
 
 fn leads(cluster: &TestCluster, lease: &str, holder: &str) -> bool {
     cluster.holder("ns", lease).as_deref() == Some(holder)
+}
+
+async fn is_led(cluster: &TestCluster, (lease, holder): (&str, &str), within: Duration) {
+    let is_led = |cluster: &TestCluster| leads(cluster, lease, holder);
+    cluster.wait_for(lease, within, is_led).await;
 }
 
 fn failing_step(
@@ -35,11 +42,7 @@ async fn a_panic_stops_one_lease_for_as_long_as_it_lasts() {
     let _bad = ScriptedCandidate::start(&cluster, "ns", "a", "bad", "1.0.0");
     cluster.register("ns", "cause", "bad", "1.0.0");
     let _good = ScriptedCandidate::start(&cluster, "ns", "b", "good", "1.0.0");
-    cluster
-        .wait_for("the other lease", millis(200), |cluster| {
-            leads(cluster, "good", "b")
-        })
-        .await;
+    is_led(&cluster, ("good", "b"), millis(200)).await;
     pass(seconds(10)).await;
     assert!(
         !log.lines("lease=ns/bad panic=\"failed on purpose\"")
@@ -50,9 +53,5 @@ async fn a_panic_stops_one_lease_for_as_long_as_it_lasts() {
         "the backoff grows"
     );
     cluster.delete(CANDIDATES, "ns", "cause");
-    cluster
-        .wait_for("the lease itself", seconds(20), |cluster| {
-            leads(cluster, "bad", "a")
-        })
-        .await;
+    is_led(&cluster, ("bad", "a"), seconds(20)).await;
 }

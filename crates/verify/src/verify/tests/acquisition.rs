@@ -6,8 +6,8 @@ use elector_protocol::ResourceVersion;
 use serde_json::{Value, json};
 
 use super::histories::{
-    and_then, assert_breach, breaches, candidate, event, gone, held, key, lease, messages, of_term,
-    participants, verdict, wire,
+    Continued, assert_breach, breaches, candidate, event, gone, held, key, lease, messages,
+    of_term, participants, verdict, wire,
 };
 use crate::{EntryContent, EventKind, HistoryEntry, LeaseChangeKind, RecordedEnd};
 
@@ -44,14 +44,11 @@ pub(super) fn signed(entry: HistoryEntry) -> HistoryEntry {
 
 /// `a` is killed, and `b` acquires this number of seconds after its last renewal.
 pub(super) fn followed(seconds: f64) -> Vec<HistoryEntry> {
-    and_then(
-        a_acquires(),
-        [
-            event(4.0, "a", EventKind::Killed),
-            acquired(3.3 + seconds, 13, "b", 2, 12),
-            of_term(event(3.4 + seconds, "b", EventKind::Leading), 2, 12),
-        ],
-    )
+    a_acquires().then([
+        event(4.0, "a", EventKind::Killed),
+        acquired(3.3 + seconds, 13, "b", 2, 12),
+        of_term(event(3.4 + seconds, "b", EventKind::Leading), 2, 12),
+    ])
 }
 
 /// `a` stops and releases.
@@ -60,13 +57,10 @@ fn released() -> Vec<HistoryEntry> {
         "holderIdentity": "", "leaseTransitions": 1, "leaseDurationSeconds": 1,
         "acquireTime": wire(4.1), "renewTime": wire(4.1),
     });
-    and_then(
-        a_acquires(),
-        [
-            event(4.0, "a", EventKind::WorkStopped),
-            lease(4.1, 13, &spec, None),
-        ],
-    )
+    a_acquires().then([
+        event(4.0, "a", EventKind::WorkStopped),
+        lease(4.1, 13, &spec, None),
+    ])
 }
 
 #[test]
@@ -113,7 +107,7 @@ fn a_term_is_rejoined_by_a_later_life_of_its_instance_alone() {
         }
         let killed = event(4.0, "a", EventKind::Killed);
         let rejoined = of_life(acquired(4.3, 13, "b", 2, 12), life);
-        let history = and_then(history, [killed, rejoined]);
+        let history = history.then([killed, rejoined]);
         match breach {
             Some(breach) => assert_breach(&history, breach),
             None => {
@@ -142,13 +136,10 @@ fn an_expired_record_is_acquired_and_no_earlier() {
 
 #[test]
 fn a_released_record_is_acquired_at_once() {
-    let next = and_then(
-        released(),
-        [
-            acquired(4.2, 14, "b", 2, 13),
-            of_term(event(4.2, "b", EventKind::Leading), 2, 13),
-        ],
-    );
+    let next = released().then([
+        acquired(4.2, 14, "b", 2, 13),
+        of_term(event(4.2, "b", EventKind::Leading), 2, 13),
+    ]);
     assert_eq!(breaches(&next), [""; 0]);
 }
 
@@ -162,7 +153,7 @@ fn a_lease_that_a_stranger_deleted_or_emptied_is_owed_to_its_holder() {
             lease(4.2, 14, &json!({"holderIdentity": ""}), None),
             acquired(at, 15, "b", 1, 14),
         ];
-        messages(&and_then(a_acquires(), history), &participants())
+        messages(&a_acquires().then(history), &participants())
     };
     let emptied = |at| {
         let blank = json!({"holderIdentity": "", "leaseTransitions": 1});
@@ -173,7 +164,7 @@ fn a_lease_that_a_stranger_deleted_or_emptied_is_owed_to_its_holder() {
         ];
         let mut participants = participants();
         participants.add_foreign(ResourceVersion(14));
-        messages(&and_then(a_acquires(), history), &participants)
+        messages(&a_acquires().then(history), &participants)
     };
     for history in [&deleted as &dyn Fn(f64) -> Vec<String>, &emptied] {
         assert_eq!(history(18.3), [""; 0]);
@@ -271,7 +262,7 @@ fn each_field_of_an_acquisition_is_checked() {
             "S7: lease /work @13: granted to b, which is no candidate (R15)",
         ),
     ] {
-        assert_breach(&and_then(a_acquires(), [after]), expected);
+        assert_breach(&a_acquires().then([after]), expected);
     }
 }
 
@@ -351,7 +342,7 @@ fn an_acquisition_keeps_what_elector_does_not_know() {
 
 #[test]
 fn an_acquired_term_is_renewed_and_released_like_any_other() {
-    let after = |entry| and_then(a_acquires(), [entry]);
+    let after = |entry| a_acquires().then([entry]);
     let token = Some((10, 1));
     let renewed = lease(6.6, 13, &held("a", 1, 15, 0.2, 6.6), token);
     assert_eq!(breaches(&after(renewed)), [""; 0]);
@@ -365,19 +356,16 @@ fn an_acquired_term_is_renewed_and_released_like_any_other() {
     );
     assert_eq!(breaches(&released()), [""; 0]);
     // An elector that is back grants what has expired, and clears the token.
-    let granted = and_then(vec![candidate(0.0, 2, "b", 0.0)], followed_by_a_grant());
+    let granted = vec![candidate(0.0, 2, "b", 0.0)].then(followed_by_a_grant());
     assert_eq!(breaches(&granted), [""; 0]);
 }
 
 /// `a` is killed, and an elector grants to `b`, which has acked.
 fn followed_by_a_grant() -> Vec<HistoryEntry> {
-    and_then(
-        a_acquires(),
-        [
-            event(4.0, "a", EventKind::Killed),
-            candidate(14.0, 13, "b", 14.0),
-            lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None),
-            lease(18.5, 15, &held("b", 2, 15, 18.4, 18.5), Some((14, 2))),
-        ],
-    )
+    a_acquires().then([
+        event(4.0, "a", EventKind::Killed),
+        candidate(14.0, 13, "b", 14.0),
+        lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None),
+        lease(18.5, 15, &held("b", 2, 15, 18.4, 18.5), Some((14, 2))),
+    ])
 }

@@ -7,7 +7,8 @@ use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::histories::{
-    a_crashes, a_leads, and_then, candidate, event, held, key, lease, participants, second, verdict,
+    Continued, a_crashes, a_leads, candidate, event, held, key, lease, participants, second,
+    verdict,
 };
 use crate::{
     Beginning, EventKind, History, HistoryEntry, Invariant, LeaseChangeKind, LeaseVerdict,
@@ -67,13 +68,10 @@ fn terms_and_moves_are_counted() {
 fn a_grant_that_is_not_accepted_is_no_leadership() {
     let mut history = a_leads();
     history.truncate(4);
-    let history = and_then(
-        history,
-        [
-            candidate(5.1, 12, "b", 5.1),
-            lease(5.3, 13, &held("b", 2, 5, 5.3, 5.3), None),
-        ],
-    );
+    let history = history.then([
+        candidate(5.1, 12, "b", 5.1),
+        lease(5.3, 13, &held("b", 2, 5, 5.3, 5.3), None),
+    ]);
     let lease_verdict = verdict(&history).leases[&key()].clone();
     assert_eq!(
         (lease_verdict.extent.terms, lease_verdict.terms.len()),
@@ -221,7 +219,7 @@ fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
             let dated: elector_api::Lease = serde_json::from_value(metadata).unwrap();
             Arc::make_mut(lease).metadata.creation_timestamp = dated.metadata.creation_timestamp;
         }
-        let history = History::from(and_then(vec![candidate(0.0, 2, "a", 0.0)], [entry]));
+        let history = History::from(vec![candidate(0.0, 2, "a", 0.0)].then([entry]));
         lease_verdict_of(&history.with_beginning(Beginning::Midway), &participants())
     };
     assert_eq!(created("2026-01-01T00:00:00Z").breaches, []);
@@ -294,16 +292,13 @@ fn absence_counts_from_the_record_that_was_deleted() {
     participants.limits.clock_difference = None;
     let again = |at: f64| {
         let last = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)));
-        and_then(
-            a_leads(),
-            [
-                super::histories::gone(last),
-                event(4.1, "a", EventKind::Lost),
-                lease(at, 15, &json!({"holderIdentity": ""}), None),
-                candidate(at, 16, "b", at),
-                lease(at + 0.1, 17, &held("b", 1, 5, at + 0.1, at + 0.1), None),
-            ],
-        )
+        a_leads().then([
+            super::histories::gone(last),
+            event(4.1, "a", EventKind::Lost),
+            lease(at, 15, &json!({"holderIdentity": ""}), None),
+            candidate(at, 16, "b", at),
+            lease(at + 0.1, 17, &held("b", 1, 5, at + 0.1, at + 0.1), None),
+        ])
     };
     let breaches = |at| {
         lease_verdict_of(&History::from(again(at)), &participants)

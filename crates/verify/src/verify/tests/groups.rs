@@ -6,7 +6,7 @@ use elector_api::annotation;
 use elector_protocol::{LeaseKey, ResourceVersion};
 use serde_json::{Value, json};
 
-use super::histories::{and_then, second, wire};
+use super::histories::{Continued, second, wire};
 use crate::{
     Beginning, ElectorSight, EntryContent, History, HistoryEntry, Invariant, Limits, Participants,
     RecordedWriter, Verdict, WriterRole, verify,
@@ -102,6 +102,11 @@ fn judged_with(
     verify(&history, &participants)
 }
 
+/// The messages of L9 about a history from its beginning.
+fn needless_of(entries: Vec<HistoryEntry>) -> Vec<String> {
+    needless(&judged(entries, Beginning::Empty))
+}
+
 /// The messages of L9.
 fn needless(verdict: &Verdict) -> Vec<String> {
     let of_balance = |breach: &&crate::Breach| breach.invariant == Invariant::L9;
@@ -128,19 +133,19 @@ fn p0_moves() -> [HistoryEntry; 2] {
 
 #[test]
 fn a_move_is_needed_where_the_loads_differ_by_two() {
-    let needed = judged(and_then(group(3), p0_moves()), Beginning::Empty);
-    assert_eq!(needless(&needed), [] as [String; 0]);
+    let needed = judged(group(3).then(p0_moves()), Beginning::Empty);
+    assert_eq!(needless(&needed), [""; 0]);
     let verdict = &needed.leases[&LeaseKey::new("ns", "p0")];
     assert_eq!(verdict.extent.group.as_deref(), Some("web"));
 
-    let equal = judged(and_then(group(2), p0_moves()), Beginning::Empty);
+    let equal = judged(group(2).then(p0_moves()), Beginning::Empty);
     assert_eq!(
         needless(&equal),
         [
             "b.p0 is preferred for balance, although its member has 2 parts of group web and the holder's has 2"
         ]
     );
-    let more = judged(and_then(group(1), p0_moves()), Beginning::Empty);
+    let more = judged(group(1).then(p0_moves()), Beginning::Empty);
     assert_eq!(needless(&more).len(), 1);
 }
 
@@ -148,21 +153,18 @@ fn a_move_is_needed_where_the_loads_differ_by_two() {
 fn a_part_that_is_about_to_move_counts_as_moved() {
     let second_move = part(7.0, 102, "p1", ("a", 1), Some("b"));
     let first = part(5.0, 100, "p0", ("a", 1), Some("b"));
-    let entries = and_then(group(3), [first, second_move]);
-    assert_eq!(needless(&judged(entries, Beginning::Empty)).len(), 1);
+    let entries = group(3).then([first, second_move]);
+    assert_eq!(needless_of(entries).len(), 1);
 }
 
 #[test]
 fn news_may_reach_an_elector_late_and_a_part_that_is_late_may_go_to_anybody() {
     // A second before, the part p2 was still with `a`.
     let p2_goes = |at| part(at, 99, "p2", ("b", 2), None);
-    let at_once = and_then(and_then(group(3), [p2_goes(4.5)]), p0_moves());
-    assert_eq!(
-        needless(&judged(at_once, Beginning::Empty)),
-        [] as [String; 0]
-    );
-    let long_ago = and_then(and_then(group(3), [p2_goes(3.0)]), p0_moves());
-    assert_eq!(needless(&judged(long_ago, Beginning::Empty)).len(), 1);
+    let at_once = group(3).then([p2_goes(4.5)]).then(p0_moves());
+    assert_eq!(needless_of(at_once), [""; 0]);
+    let long_ago = group(3).then([p2_goes(3.0)]).then(p0_moves());
+    assert_eq!(needless_of(long_ago).len(), 1);
 
     // `a` has one part, and one that was last renewed ten seconds ago may be about to become its own.
     let late = [
@@ -170,16 +172,13 @@ fn news_may_reach_an_elector_late_and_a_part_that_is_late_may_go_to_anybody() {
         part(11.0, 98, "p2", ("b", 1), None),
         part(11.5, 99, "p1", ("a", 1), Some("b")),
     ];
-    assert_eq!(
-        needless(&judged(and_then(group(2), late.clone()), Beginning::Empty)),
-        [] as [String; 0]
-    );
+    assert_eq!(needless_of(group(2).then(late.clone())), [""; 0]);
     let renewed = [
         part(10.0, 95, "p3", ("b", 1), None),
         part(10.0, 96, "p0", ("a", 1), None),
     ];
-    let all = and_then(and_then(group(2), renewed), late);
-    assert_eq!(needless(&judged(all, Beginning::Empty)).len(), 1);
+    let all = group(2).then(renewed).then(late);
+    assert_eq!(needless_of(all).len(), 1);
 }
 
 #[test]
@@ -187,8 +186,8 @@ fn what_a_strategy_or_an_operator_asks_for_is_no_move_for_balance() {
     let offers =
         |version, words: Value, emulates| offering(2.0, version, ("b", "p0"), &words, emulates);
     let holds_to = |changed: HistoryEntry| {
-        let entries = and_then(and_then(group(2), [changed]), p0_moves());
-        needless(&judged(entries, Beginning::Empty)).is_empty()
+        let entries = group(2).then([changed]).then(p0_moves());
+        needless_of(entries).is_empty()
     };
     assert!(!holds_to(offers(90, json!({}), "1.0.0")));
     assert!(holds_to(offers(90, json!({}), "0.9.0")));
@@ -215,33 +214,27 @@ fn what_a_strategy_or_an_operator_asks_for_is_no_move_for_balance() {
         let wish = format!("b.p0 until {}", wire(600.0));
         annotations.insert(annotation::PREFER.to_owned(), wish);
     }
-    let entries = and_then(group(2), [wished]);
-    assert_eq!(
-        needless(&judged(entries, Beginning::Empty)),
-        [] as [String; 0]
-    );
+    let entries = group(2).then([wished]);
+    assert_eq!(needless_of(entries), [""; 0]);
 }
 
 #[test]
 fn a_part_may_move_to_a_member_that_gives_another_away() {
     // `c` stands for p3 alone, and may get it once `b` has another part.
     let joins = |version| candidate(2.0, version, "c", "p3");
-    let entries = and_then(and_then(group(2), [joins(90)]), p0_moves());
-    assert_eq!(
-        needless(&judged(entries, Beginning::Empty)),
-        [] as [String; 0]
-    );
+    let entries = group(2).then([joins(90)]).then(p0_moves());
+    assert_eq!(needless_of(entries), [""; 0]);
     let mut gone = joins(91);
     if let EntryContent::Candidate(name, candidate) = gone.content {
         gone.content = EntryContent::CandidateGone(name, candidate);
     }
-    let entries = and_then(and_then(group(2), [joins(90), gone]), p0_moves());
-    assert_eq!(needless(&judged(entries, Beginning::Empty)).len(), 1);
+    let entries = group(2).then([joins(90), gone]).then(p0_moves());
+    assert_eq!(needless_of(entries).len(), 1);
 }
 
 /// `p0` moves to `b`, `b` takes two more, and `p0` is to go back at this second.
 fn moves_back(at: f64) -> Vec<HistoryEntry> {
-    let mut entries = and_then(group(3), p0_moves());
+    let mut entries = group(3).then(p0_moves());
     for (version, name) in [(102, "p1"), (103, "p2"), (104, "p3")] {
         entries.push(part(at - 3.0, version, name, ("b", 2), None));
     }
@@ -253,15 +246,12 @@ fn moves_back(at: f64) -> Vec<HistoryEntry> {
 #[test]
 fn a_part_rests_for_ten_minutes_after_a_move() {
     assert_eq!(
-        needless(&judged(moves_back(500.0), Beginning::Empty)),
+        needless_of(moves_back(500.0)),
         [
             "a.p0 is preferred for balance 494.8 s after this part was last moved for it, which is within 600s"
         ]
     );
-    assert_eq!(
-        needless(&judged(moves_back(605.0), Beginning::Empty)),
-        [] as [String; 0]
-    );
+    assert_eq!(needless_of(moves_back(605.0)), [""; 0]);
 }
 
 #[test]
@@ -291,35 +281,34 @@ fn an_elector_is_held_to_the_moves_that_it_saw() {
 
 #[test]
 fn what_a_recording_lacks_is_said() {
-    let empty: [String; 0] = [];
     // No candidate, and so no member.
-    let mut entries = and_then(group(2), p0_moves());
+    let mut entries = group(2).then(p0_moves());
     entries.retain(
         |entry| !matches!(&entry.content, EntryContent::Candidate(name, _) if name == "b.p0"),
     );
     let verdict = judged(entries, Beginning::Empty);
-    assert_eq!(needless(&verdict), empty);
+    assert_eq!(needless(&verdict), [""; 0]);
     assert_eq!(
         unjudged(&verdict, "p0"),
         ["the member of b.p0, whose LeaseCandidate was not recorded"]
     );
     // A part of the group.
-    let mut entries = and_then(group(2), p0_moves());
+    let mut entries = group(2).then(p0_moves());
     entries.retain(|entry| !matches!(&entry.content, EntryContent::Lease(name, _) if name == "p3"));
     let verdict = judged(entries, Beginning::Empty);
-    assert_eq!(needless(&verdict), empty);
+    assert_eq!(needless(&verdict), [""; 0]);
     assert_eq!(
         unjudged(&verdict, "p0"),
         ["the loads of group web: ns/p3 was not recorded"]
     );
     // The time before.
-    let verdict = judged(and_then(group(3), p0_moves()), Beginning::Midway);
-    assert_eq!(needless(&verdict), empty);
+    let verdict = judged(group(3).then(p0_moves()), Beginning::Midway);
+    assert_eq!(needless(&verdict), [""; 0]);
     assert_eq!(
         unjudged(&verdict, "p0"),
         [
             "whether this part was moved for balance within 600s before revision @100, of which the recording has not all"
         ]
     );
-    assert_eq!(unjudged(&verdict, "p1"), empty);
+    assert_eq!(unjudged(&verdict, "p1"), [""; 0]);
 }

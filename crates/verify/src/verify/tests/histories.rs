@@ -131,24 +131,26 @@ pub(super) fn a_leads() -> Vec<HistoryEntry> {
 
 /// `a` leads, crashes after 3.3, and `b` follows.
 pub(super) fn a_crashes() -> Vec<HistoryEntry> {
-    and_then(
-        a_leads(),
-        [
-            event(4.0, "a", EventKind::Killed),
-            candidate(13.4, 13, "b", 13.4),
-            lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None),
-            lease(18.5, 15, &held("b", 2, 15, 18.4, 18.5), Some((14, 2))),
-            event(18.6, "b", EventKind::Leading),
-        ],
-    )
+    a_leads().then([
+        event(4.0, "a", EventKind::Killed),
+        candidate(13.4, 13, "b", 13.4),
+        lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None),
+        lease(18.5, 15, &held("b", 2, 15, 18.4, 18.5), Some((14, 2))),
+        event(18.6, "b", EventKind::Leading),
+    ])
 }
 
-pub(super) fn and_then(
-    mut history: Vec<HistoryEntry>,
-    more: impl IntoIterator<Item = HistoryEntry>,
-) -> Vec<HistoryEntry> {
-    history.extend(more);
-    history
+/// A history that goes on.
+pub(super) trait Continued {
+    /// The same, and what happens next.
+    fn then(self, more: impl IntoIterator<Item = HistoryEntry>) -> Self;
+}
+
+impl Continued for Vec<HistoryEntry> {
+    fn then(mut self, more: impl IntoIterator<Item = HistoryEntry>) -> Self {
+        self.extend(more);
+        self
+    }
 }
 
 /// The event with a term and its token, as ours have it.

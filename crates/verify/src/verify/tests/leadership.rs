@@ -6,8 +6,8 @@ use elector_protocol::{LeaseKey, ResourceVersion};
 use serde_json::json;
 
 use super::histories::{
-    a_leads, and_then, assert_breach, breaches, candidate, event, gone, held, key, lease, messages,
-    of_term, participants, verdict, wire,
+    Continued, a_leads, assert_breach, breaches, candidate, event, gone, held, key, lease,
+    messages, of_term, participants, verdict, wire,
 };
 use crate::{
     EntryContent, EventKind, GuaranteeLevel, History, HistoryEntry, Invariant, Participants,
@@ -16,15 +16,12 @@ use crate::{
 
 #[test]
 fn two_candidates_must_not_lead_at_once() {
-    let history = and_then(
-        a_leads(),
-        [
-            event(4.0, "b", EventKind::Leading),
-            event(5.5, "a", EventKind::Lost),
-        ],
-    );
+    let history = a_leads().then([
+        event(4.0, "b", EventKind::Leading),
+        event(5.5, "a", EventKind::Lost),
+    ]);
     assert_breach(&history, "a led for 1.500 s longer when b began");
-    let client_go = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
+    let client_go = a_leads().then([event(4.0, "go", EventKind::Leading)]);
     assert_eq!(breaches(&client_go), [""; 0]);
     // Work that ends after the loss counts to its end.
     let late = [
@@ -32,10 +29,10 @@ fn two_candidates_must_not_lead_at_once() {
         event(4.5, "a", EventKind::WorkStopped),
         event(4.2, "b", EventKind::Leading),
     ];
-    assert_breach(&and_then(a_leads(), late), "a led for 0.300 s longer");
+    assert_breach(&a_leads().then(late), "a led for 0.300 s longer");
     // A process that leads to the end may not be followed.
     assert_breach(
-        &and_then(a_leads(), [event(4.0, "b", EventKind::Leading)]),
+        &a_leads().then([event(4.0, "b", EventKind::Leading)]),
         "two believed at once",
     );
 }
@@ -52,19 +49,16 @@ fn a_leader_has_accepted() {
 fn an_accept_without_a_token_makes_no_leader() {
     let mut history = a_leads();
     history.truncate(4);
-    let history = and_then(
-        history,
-        [
-            lease(0.3, 12, &held("a", 1, 15, 0.2, 0.3), None),
-            event(0.3, "a", EventKind::Leading),
-        ],
-    );
+    let history = history.then([
+        lease(0.3, 12, &held("a", 1, 15, 0.2, 0.3), None),
+        event(0.3, "a", EventKind::Leading),
+    ]);
     assert_breach(&history, "S2: lease /work: a led without having accepted");
 }
 
 #[test]
 fn a_process_that_was_only_said_to_be_killed_has_no_trace() {
-    let killed = and_then(untraced(), [event(4.0, "a", EventKind::Killed)]);
+    let killed = untraced().then([event(4.0, "a", EventKind::Killed)]);
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(20));
     assert_eq!(messages(&killed, &participants).len(), 1);
@@ -81,13 +75,10 @@ fn an_event_is_about_its_own_lease() {
     let mut history = a_leads();
     history[5] = about(event(0.3, "a", EventKind::Leading), "work");
     // That the work for another lease ends does not end this one.
-    let history = and_then(
-        history,
-        [
-            about(event(3.4, "a", EventKind::WorkStopped), "other"),
-            about(event(4.0, "b", EventKind::Leading), "work"),
-        ],
-    );
+    let history = history.then([
+        about(event(3.4, "a", EventKind::WorkStopped), "other"),
+        about(event(4.0, "b", EventKind::Leading), "work"),
+    ]);
     assert_breach(&history, "a led and leads on when b began");
 }
 
@@ -135,7 +126,7 @@ fn an_event_is_about_its_own_term() {
 
 #[test]
 fn work_ends_with_the_lease() {
-    let until = |end: f64| and_then(a_leads(), [event(end, "a", EventKind::WorkStopped)]);
+    let until = |end: f64| a_leads().then([event(end, "a", EventKind::WorkStopped)]);
     assert_eq!(breaches(&until(19.0)), [""; 0]);
     assert_breach(
         &until(25.0),
@@ -166,14 +157,14 @@ fn a_lost_lease_is_not_the_losers_to_release() {
         released.clone(),
         event(4.1, "a", EventKind::Lost),
     ];
-    assert_eq!(breaches(&and_then(a_leads(), own)), [""; 0]);
+    assert_eq!(breaches(&a_leads().then(own)), [""; 0]);
     let anothers = [
         released,
         event(4.1, "a", EventKind::Lost),
         event(4.2, "a", EventKind::WorkStopped),
     ];
     assert_breach(
-        &and_then(a_leads(), anothers),
+        &a_leads().then(anothers),
         "S6: lease /work @14: term 1 of a was released by another writer",
     );
 }
@@ -183,12 +174,12 @@ fn one_identity_is_one_life() {
     let again = |from| of_term(event(from, "a", EventKind::Leading), 1, 11);
     let mut twice = a_leads();
     twice[5] = again(0.3);
-    let twice = and_then(twice, [event(4.0, "a", EventKind::Killed), again(5.0)]);
+    let twice = twice.then([event(4.0, "a", EventKind::Killed), again(5.0)]);
     assert_breach(
         &twice,
         "S9: lease /work: two processes of a led with the token 11",
     );
-    let beside = and_then(a_leads(), [event(5.0, "a", EventKind::Leading)]);
+    let beside = a_leads().then([event(5.0, "a", EventKind::Leading)]);
     assert_breach(
         &beside,
         "S9: lease /work: two believed at once: a led and leads on when a began",
@@ -199,14 +190,11 @@ fn one_identity_is_one_life() {
 fn untraced() -> Vec<HistoryEntry> {
     let mut history = a_leads();
     history.remove(5);
-    and_then(
-        history,
-        [
-            candidate(18.3, 14, "b", 18.3),
-            lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
-            lease(18.5, 16, &held("b", 2, 15, 18.4, 18.5), Some((15, 2))),
-        ],
-    )
+    history.then([
+        candidate(18.3, 14, "b", 18.3),
+        lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
+        lease(18.5, 16, &held("b", 2, 15, 18.4, 18.5), Some((15, 2))),
+    ])
 }
 
 #[test]
@@ -231,16 +219,13 @@ fn without_a_trace_belief_lasts_as_long_as_the_lease_allows() {
 fn without_a_trace_one_name_is_one_life() {
     let mut history = a_leads();
     history.remove(5);
-    let history = and_then(
-        history,
-        [
-            gone(lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)))),
-            lease(18.2, 15, &json!({"holderIdentity": ""}), None),
-            candidate(18.3, 16, "a", 18.3),
-            lease(18.3, 17, &held("a", 1, 5, 18.3, 18.3), None),
-            lease(18.4, 18, &held("a", 1, 15, 18.3, 18.4), Some((17, 1))),
-        ],
-    );
+    let history = history.then([
+        gone(lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)))),
+        lease(18.2, 15, &json!({"holderIdentity": ""}), None),
+        candidate(18.3, 16, "a", 18.3),
+        lease(18.3, 17, &held("a", 1, 5, 18.3, 18.3), None),
+        lease(18.4, 18, &held("a", 1, 15, 18.3, 18.4), Some((17, 1))),
+    ]);
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(20));
     assert_eq!(messages(&history, &participants), [""; 0]);
@@ -252,21 +237,18 @@ fn a_holder_that_gave_the_lease_away_had_stopped() {
     preferring["preferredHolder"] = "b".into();
     let mut history = a_leads();
     history.remove(5);
-    let history = and_then(
-        history,
-        [
-            lease(4.0, 14, &preferring, Some((11, 1))),
-            lease(4.1, 15, &held("b", 2, 5, 4.1, 4.1), None),
-            lease(4.2, 16, &held("b", 2, 15, 4.1, 4.2), Some((15, 2))),
-        ],
-    );
+    let history = history.then([
+        lease(4.0, 14, &preferring, Some((11, 1))),
+        lease(4.1, 15, &held("b", 2, 5, 4.1, 4.1), None),
+        lease(4.2, 16, &held("b", 2, 15, 4.1, 4.2), Some((15, 2))),
+    ]);
     assert_eq!(breaches(&history), [""; 0]);
 }
 
 #[test]
 fn a_killed_process_says_nothing() {
-    let history = and_then(untraced(), [event(18.5, "b", EventKind::Leading)]);
-    let killed = and_then(history, [event(0.3, "a", EventKind::Leading)]);
+    let history = untraced().then([event(18.5, "b", EventKind::Leading)]);
+    let killed = history.then([event(0.3, "a", EventKind::Leading)]);
     assert_breach(
         &killed,
         "two believed at once: a led and leads on when b began",
@@ -288,7 +270,7 @@ fn clocks_of_work_traces_may_be_apart() {
         event(4.0, "b", EventKind::Leading),
         event(4.3, "a", EventKind::WorkStopped),
     ];
-    let history = and_then(a_leads(), history);
+    let history = a_leads().then(history);
     let mut participants = participants();
     let overlap = |participants: &Participants| {
         messages(&history, participants)
@@ -302,15 +284,12 @@ fn clocks_of_work_traces_may_be_apart() {
 
 /// `a` works until 6.0; a stranger names `b` at 4.0, which accepts and leads.
 fn seized() -> Vec<HistoryEntry> {
-    and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &held("b", 2, 15, 4.0, 4.0), None),
-            lease(4.1, 15, &held("b", 2, 15, 4.0, 4.1), Some((14, 2))),
-            event(4.1, "b", EventKind::Leading),
-            event(6.0, "a", EventKind::Lost),
-        ],
-    )
+    a_leads().then([
+        lease(4.0, 14, &held("b", 2, 15, 4.0, 4.0), None),
+        lease(4.1, 15, &held("b", 2, 15, 4.0, 4.1), Some((14, 2))),
+        event(4.1, "b", EventKind::Leading),
+        event(6.0, "a", EventKind::Lost),
+    ])
 }
 
 #[test]
@@ -335,13 +314,10 @@ fn a_strangers_write_that_names_a_holder_is_the_one_exemption() {
     // W later it excuses nothing.
     let mut late = seized();
     late.truncate(9);
-    let late = and_then(
-        late,
-        [
-            event(20.0, "b", EventKind::Leading),
-            event(21.0, "a", EventKind::Lost),
-        ],
-    );
+    let late = late.then([
+        event(20.0, "b", EventKind::Leading),
+        event(21.0, "a", EventKind::Lost),
+    ]);
     let late = lease_verdict(late, &participants);
     assert!(
         late.breaches
@@ -356,17 +332,14 @@ fn a_strangers_write_that_shortens_a_duration_or_removes_it_is_an_exemption_too(
     let excused = |duration: Option<i32>| {
         let mut of_stranger = held("a", 1, 15, 0.2, 3.3);
         of_stranger["leaseDurationSeconds"] = json!(duration);
-        let history = and_then(
-            a_leads(),
-            [
-                lease(4.0, 14, &of_stranger, Some((11, 1))),
-                candidate(8.0, 15, "b", 8.0),
-                lease(8.1, 16, &held("b", 2, 5, 8.1, 8.1), None),
-                lease(8.2, 17, &held("b", 2, 15, 8.1, 8.2), Some((16, 2))),
-                event(8.2, "b", EventKind::Leading),
-                event(10.0, "a", EventKind::Lost),
-            ],
-        );
+        let history = a_leads().then([
+            lease(4.0, 14, &of_stranger, Some((11, 1))),
+            candidate(8.0, 15, "b", 8.0),
+            lease(8.1, 16, &held("b", 2, 5, 8.1, 8.1), None),
+            lease(8.2, 17, &held("b", 2, 15, 8.1, 8.2), Some((16, 2))),
+            event(8.2, "b", EventKind::Leading),
+            event(10.0, "a", EventKind::Lost),
+        ]);
         let mut participants = participants();
         participants.add_foreign(ResourceVersion(14));
         participants.limits.longest_lease = Duration::from_secs(3);
@@ -384,14 +357,11 @@ fn a_strangers_write_that_shortens_a_duration_or_removes_it_is_an_exemption_too(
 #[test]
 fn a_strangers_blanking_exempts_nothing() {
     let blank = json!({"holderIdentity": "", "leaseDurationSeconds": 15, "leaseTransitions": 1});
-    let history = and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &blank, None),
-            event(4.1, "b", EventKind::Leading),
-            event(6.0, "a", EventKind::Lost),
-        ],
-    );
+    let history = a_leads().then([
+        lease(4.0, 14, &blank, None),
+        event(4.1, "b", EventKind::Leading),
+        event(6.0, "a", EventKind::Lost),
+    ]);
     let mut participants = participants();
     participants.add_foreign(ResourceVersion(14));
     let breaches = messages(&history, &participants);
@@ -405,7 +375,7 @@ fn a_strangers_blanking_exempts_nothing() {
 
 #[test]
 fn an_overlap_with_client_go_is_told_and_not_promised() {
-    let history = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
+    let history = a_leads().then([event(4.0, "go", EventKind::Leading)]);
     let verdict = verdict(&history);
     assert!(verdict.holds());
     let breach = verdict.breaches().next().unwrap();

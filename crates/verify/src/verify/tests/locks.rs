@@ -4,7 +4,7 @@ use elector_protocol::LeaseKey;
 use serde_json::json;
 
 use super::acquisition::{a_acquires, acquired, followed};
-use super::histories::{and_then, event, gone, held, key, lease, of_term, participants};
+use super::histories::{Continued, event, gone, held, key, lease, of_term, participants};
 use crate::{
     EventKind, History, HistoryEntry, LeaseChangeKind, LeasePurpose, Limits, Participants, verify,
 };
@@ -21,16 +21,13 @@ fn electors_need_not_wait_for_their_own_locks_as_work_does() {
     // Deleted while `a` holds it, and acquired at once, without a wait for what was there.
     let deleted = || {
         let last = lease(4.0, 13, &held("a", 1, 15, 0.2, 3.3), Some((10, 1)));
-        and_then(
-            a_acquires(),
-            [
-                gone(last),
-                lease(4.1, 14, &json!({"holderIdentity": ""}), None),
-                acquired(4.2, 15, "b", 1, 14),
-                of_term(event(4.2, "b", EventKind::Leading), 1, 14),
-                event(4.3, "a", EventKind::Lost),
-            ],
-        )
+        a_acquires().then([
+            gone(last),
+            lease(4.1, 14, &json!({"holderIdentity": ""}), None),
+            acquired(4.2, 15, "b", 1, 14),
+            of_term(event(4.2, "b", EventKind::Leading), 1, 14),
+            event(4.3, "a", EventKind::Lost),
+        ])
     };
     let live = || followed(5.0);
     for (purpose, entries, breaches) in [

@@ -4,7 +4,7 @@ use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::histories::{
-    a_crashes, a_leads, and_then, assert_breach, breaches, candidate, event, gone, held, lease,
+    Continued, a_crashes, a_leads, assert_breach, breaches, candidate, event, gone, held, lease,
     messages,
 };
 use crate::EventKind;
@@ -18,29 +18,23 @@ fn a_crash_and_a_hand_over_are_legal() {
     preferring["preferredHolder"] = "b".into();
     let mut granted = held("b", 2, 5, 4.1, 4.1);
     granted["strategy"] = "OldestEmulationVersion".into();
-    let hand_over = and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &preferring, Some((11, 1))),
-            event(4.0, "a", EventKind::WorkStopped),
-            lease(4.1, 15, &granted, None),
-            lease(4.2, 16, &held("b", 2, 15, 4.1, 4.2), Some((15, 2))),
-            event(4.2, "b", EventKind::Leading),
-        ],
-    );
+    let hand_over = a_leads().then([
+        lease(4.0, 14, &preferring, Some((11, 1))),
+        event(4.0, "a", EventKind::WorkStopped),
+        lease(4.1, 15, &granted, None),
+        lease(4.2, 16, &held("b", 2, 15, 4.1, 4.2), Some((15, 2))),
+        event(4.2, "b", EventKind::Leading),
+    ]);
     assert_eq!(breaches(&hand_over), [""; 0]);
 }
 
 #[test]
 fn a_live_record_must_not_be_granted() {
     let grant = |at: f64| {
-        and_then(
-            a_leads(),
-            [
-                candidate(at, 13, "b", at),
-                lease(at, 14, &held("b", 2, 5, at, at), None),
-            ],
-        )
+        a_leads().then([
+            candidate(at, 13, "b", at),
+            lease(at, 14, &held("b", 2, 5, at, at), None),
+        ])
     };
     assert_breach(&grant(17.0), "granted 13.7");
     assert_eq!(breaches(&grant(18.3)), [""; 0]);
@@ -51,22 +45,19 @@ fn a_live_record_must_not_be_granted() {
 
 #[test]
 fn a_grant_needs_an_answer() {
-    let silent = and_then(
-        a_leads(),
-        [lease(18.4, 14, &held("c", 2, 5, 18.4, 18.4), None)],
-    );
+    let silent = a_leads().then([lease(18.4, 14, &held("c", 2, 5, 18.4, 18.4), None)]);
     assert_breach(&silent, "granted to c, which is no candidate (R15)");
     let mut stale = a_leads();
     stale.remove(1);
     stale.insert(0, candidate(-10.0, 3, "b", -10.0));
-    let stale = and_then(stale, [lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None)]);
+    let stale = stale.then([lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None)]);
     assert_breach(&stale, "which last answered 28.4 s before (R15)");
     // An answer counts as long as no holder has renewed since, whenever the question was.
     let early = [
         candidate(5.0, 14, "b", 5.0),
         lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
     ];
-    assert_eq!(breaches(&and_then(a_leads(), early)), [""; 0]);
+    assert_eq!(breaches(&a_leads().then(early)), [""; 0]);
     // The last renewal was recorded after the answer that followed it.
     let mut late = a_leads();
     late.pop();
@@ -75,7 +66,7 @@ fn a_grant_needs_an_answer() {
         lease(7.0, 13, &held("a", 1, 15, 0.2, 3.3), Some((11, 1))),
         lease(22.1, 15, &held("b", 2, 5, 22.1, 22.1), None),
     ];
-    assert_eq!(breaches(&and_then(late, answered)), [""; 0]);
+    assert_eq!(breaches(&late.then(answered)), [""; 0]);
 }
 
 #[test]
@@ -104,7 +95,7 @@ fn each_kind_of_illegal_write_is_found() {
             "S6: lease /work @14: a release must",
         ),
     ] {
-        assert_breach(&and_then(a_leads(), [after]), expected);
+        assert_breach(&a_leads().then([after]), expected);
     }
 }
 
@@ -113,7 +104,7 @@ fn a_duration_that_vanishes_from_a_term_has_shrunk() {
     let mut bare = held("a", 1, 15, 0.2, 4.0);
     bare.as_object_mut().unwrap().remove("leaseDurationSeconds");
     assert_breach(
-        &and_then(a_leads(), [lease(4.0, 14, &bare, Some((11, 1)))]),
+        &a_leads().then([lease(4.0, 14, &bare, Some((11, 1)))]),
         "S10: lease /work @14: the duration shrank from 15 s to 0 s within term 1",
     );
 }
@@ -122,16 +113,13 @@ fn a_duration_that_vanishes_from_a_term_has_shrunk() {
 fn a_deleted_lease_is_owed_to_its_holder() {
     let again = |at: f64| {
         let last = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)));
-        and_then(
-            a_leads(),
-            [
-                gone(last),
-                event(4.1, "a", EventKind::Lost),
-                lease(4.2, 15, &json!({"holderIdentity": ""}), None),
-                candidate(at, 16, "b", at),
-                lease(at, 17, &held("b", 1, 5, at, at), None),
-            ],
-        )
+        a_leads().then([
+            gone(last),
+            event(4.1, "a", EventKind::Lost),
+            lease(4.2, 15, &json!({"holderIdentity": ""}), None),
+            candidate(at, 16, "b", at),
+            lease(at, 17, &held("b", 1, 5, at, at), None),
+        ])
     };
     assert_breach(&again(17.0), "granted 13.700 s after a renewed");
     assert_eq!(breaches(&again(18.3)), [""; 0]);
@@ -140,7 +128,7 @@ fn a_deleted_lease_is_owed_to_its_holder() {
 #[test]
 fn tokens_must_grow() {
     let again = lease(4.0, 14, &held("a", 1, 15, 0.2, 4.0), Some((10, 1)));
-    let breaches = breaches(&and_then(a_leads(), [again]));
+    let breaches = breaches(&a_leads().then([again]));
     assert!(
         breaches
             .iter()
@@ -177,17 +165,14 @@ fn a_token_is_the_revision_that_the_accept_replaced() {
 
 #[test]
 fn tokens_grow_over_a_deletion() {
-    let history = and_then(
-        a_leads(),
-        [
-            gone(lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)))),
-            event(4.1, "a", EventKind::Lost),
-            lease(4.2, 15, &json!({"holderIdentity": ""}), None),
-            candidate(18.3, 16, "b", 18.3),
-            lease(18.3, 17, &held("b", 1, 5, 18.3, 18.3), None),
-            lease(18.4, 18, &held("b", 1, 15, 18.3, 18.4), Some((11, 1))),
-        ],
-    );
+    let history = a_leads().then([
+        gone(lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)))),
+        event(4.1, "a", EventKind::Lost),
+        lease(4.2, 15, &json!({"holderIdentity": ""}), None),
+        candidate(18.3, 16, "b", 18.3),
+        lease(18.3, 17, &held("b", 1, 5, 18.3, 18.3), None),
+        lease(18.4, 18, &held("b", 1, 15, 18.3, 18.4), Some((11, 1))),
+    ]);
     assert_breach(&history, "S5: lease /work @18: token 11 after 11");
 }
 
@@ -195,7 +180,7 @@ fn tokens_grow_over_a_deletion() {
 fn terms_never_fall() {
     let fallen = lease(4.0, 14, &held("a", 0, 15, 0.2, 4.0), Some((11, 0)));
     assert_breach(
-        &and_then(a_leads(), [fallen]),
+        &a_leads().then([fallen]),
         "S5: lease /work @14: the term fell from 1 to 0",
     );
 }
@@ -204,7 +189,7 @@ fn terms_never_fall() {
 fn a_holder_has_a_term_of_its_own() {
     let replaced = lease(18.4, 14, &held("b", 1, 5, 18.4, 18.4), None);
     assert_breach(
-        &and_then(a_leads(), [candidate(18.3, 13, "b", 18.3), replaced]),
+        &a_leads().then([candidate(18.3, 13, "b", 18.3), replaced]),
         "S3: lease /work @14: b was written over a without a new term",
     );
 }
@@ -227,14 +212,11 @@ fn the_largest_term_is_followed_by_the_first() {
 fn a_hand_over_goes_to_a_candidate() {
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["preferredHolder"] = "c".into();
-    let history = and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &preferring, Some((11, 1))),
-            event(4.0, "a", EventKind::WorkStopped),
-            lease(4.1, 15, &held("c", 2, 5, 4.1, 4.1), None),
-        ],
-    );
+    let history = a_leads().then([
+        lease(4.0, 14, &preferring, Some((11, 1))),
+        event(4.0, "a", EventKind::WorkStopped),
+        lease(4.1, 15, &held("c", 2, 5, 4.1, 4.1), None),
+    ]);
     assert_breach(
         &history,
         "S7: lease /work @15: handed over to c, which is no candidate",
@@ -249,15 +231,12 @@ fn a_stranger_may_prefer_what_is_no_candidate() {
         record["preferredHolder"] = "c".into();
         record
     };
-    let history = and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &preferring(3.3), Some((11, 1))),
-            lease(6.6, 15, &preferring(6.6), Some((11, 1))),
-            event(7.0, "a", EventKind::WorkStopped),
-            lease(7.1, 16, &held("c", 2, 5, 7.1, 7.1), None),
-        ],
-    );
+    let history = a_leads().then([
+        lease(4.0, 14, &preferring(3.3), Some((11, 1))),
+        lease(6.6, 15, &preferring(6.6), Some((11, 1))),
+        event(7.0, "a", EventKind::WorkStopped),
+        lease(7.1, 16, &held("c", 2, 5, 7.1, 7.1), None),
+    ]);
     assert_breach(
         &history,
         "S7: lease /work @16: handed over to c, which is no candidate",

@@ -4,7 +4,7 @@ use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::histories::{
-    a_leads, and_then, assert_breach, breaches, candidate, event, held, key, lease, messages,
+    Continued, a_leads, assert_breach, breaches, candidate, event, held, key, lease, messages,
     verdict,
 };
 use crate::{
@@ -24,7 +24,7 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
             ];
             let mut participants = super::histories::participants();
             participants.add_foreign(ResourceVersion(14));
-            messages(&and_then(a_leads(), history), &participants)
+            messages(&a_leads().then(history), &participants)
         };
         let early = grant(15.0);
         assert!(
@@ -39,7 +39,7 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
 /// what a recording shows that does not know of the stranger.
 fn renewed_in_the_name_of_a(written: f64, next: &[HistoryEntry]) -> [Vec<String>; 2] {
     let renewed = lease(8.0, 14, &held("a", 1, 15, 0.2, written), Some((11, 1)));
-    let history = and_then(a_leads(), [&[renewed], next].concat());
+    let history = a_leads().then([&[renewed], next].concat());
     let mut declared = super::histories::participants();
     declared.add_foreign(ResourceVersion(14));
     [messages(&history, &declared), breaches(&history)]
@@ -126,12 +126,12 @@ fn a_holder_that_is_no_candidate_is_not_asked_to_make_room() {
     preferring["preferredHolder"] = "a".into();
     let asked = lease(3.0, 12, &preferring, None);
     assert_breach(
-        &and_then(go_leads(), [asked.clone()]),
+        &go_leads().then([asked.clone()]),
         "S11: lease /work @12: go, which is no candidate",
     );
     let candidate = candidate(0.0, 3, "go", 0.0);
     assert_eq!(
-        breaches(&and_then(vec![candidate], and_then(go_leads(), [asked]))),
+        breaches(&vec![candidate].then(go_leads().then([asked]))),
         [""; 0]
     );
 }
@@ -167,10 +167,7 @@ fn a_plain_client_may_take_what_has_expired() {
 
 #[test]
 fn a_term_of_client_go_may_shrink_but_is_told() {
-    let history = and_then(
-        go_leads(),
-        [lease(4.0, 12, &held("go", 0, 5, 0.1, 4.0), None)],
-    );
+    let history = go_leads().then([lease(4.0, 12, &held("go", 0, 5, 0.1, 4.0), None)]);
     let verdict = verdict(&history);
     assert!(verdict.holds());
     let breach = verdict.breaches().next().unwrap();
@@ -185,14 +182,11 @@ fn blanked(duration: i32, token: Option<(u64, i32)>, granted: f64) -> Vec<String
     let blank = json!({
         "holderIdentity": "", "leaseDurationSeconds": duration, "leaseTransitions": 1,
     });
-    let history = and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &blank, token),
-            candidate(granted, 15, "b", granted),
-            lease(granted, 16, &held("b", 2, 5, granted, granted), None),
-        ],
-    );
+    let history = a_leads().then([
+        lease(4.0, 14, &blank, token),
+        candidate(granted, 15, "b", granted),
+        lease(granted, 16, &held("b", 2, 5, granted, granted), None),
+    ]);
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
     messages(&history, &participants)
@@ -221,7 +215,7 @@ fn a_holder_may_restore_its_term_after_a_stranger() {
     let restored = |foreign, after| {
         let mut participants = super::histories::participants();
         participants.add_foreign(ResourceVersion(14));
-        messages(&and_then(a_leads(), [foreign, after]), &participants)
+        messages(&a_leads().then([foreign, after]), &participants)
     };
     let prolonged = lease(4.0, 14, &held("a", 1, 22, 0.2, 3.3), token);
     let stripped = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None);
@@ -244,14 +238,11 @@ fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
     renewed["strategy"] = "OldestEmulationVersion".into();
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
-    let history = and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None),
-            lease(4.1, 15, &signalled, None),
-            lease(6.6, 16, &renewed, Some((11, 1))),
-        ],
-    );
+    let history = a_leads().then([
+        lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None),
+        lease(4.1, 15, &signalled, None),
+        lease(6.6, 16, &renewed, Some((11, 1))),
+    ]);
     assert_eq!(messages(&history, &participants), [""; 0]);
 }
 
@@ -259,14 +250,11 @@ fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
 fn a_holder_may_restore_its_term_after_strangers_made_it_unreadable_first() {
     let mut unreadable = held("a", 1, 15, 0.2, 3.3);
     unreadable["leaseDurationSeconds"] = "soon".into();
-    let history = and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &unreadable, Some((11, 1))),
-            lease(4.2, 15, &held("a", 1, 1, 0.2, 3.3), Some((11, 1))),
-            lease(6.6, 16, &held("a", 1, 15, 0.2, 6.6), Some((11, 1))),
-        ],
-    );
+    let history = a_leads().then([
+        lease(4.0, 14, &unreadable, Some((11, 1))),
+        lease(4.2, 15, &held("a", 1, 1, 0.2, 3.3), Some((11, 1))),
+        lease(6.6, 16, &held("a", 1, 15, 0.2, 6.6), Some((11, 1))),
+    ]);
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
     participants.add_foreign(ResourceVersion(15));
@@ -283,16 +271,13 @@ fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
     let mut again = held("a", 3, 5, 9.2, 9.2);
     again["strategy"] = "OldestEmulationVersion".into();
     // The recorder is late: the grant was written at 4.1.
-    let history = and_then(
-        a_leads(),
-        [
-            lease(4.0, 14, &preferring, Some((11, 1))),
-            event(4.0, "a", EventKind::WorkStopped),
-            lease(8.0, 15, &granted, None),
-            candidate(9.0, 16, "a", 9.0),
-            lease(9.2, 17, &again, None),
-        ],
-    );
+    let history = a_leads().then([
+        lease(4.0, 14, &preferring, Some((11, 1))),
+        event(4.0, "a", EventKind::WorkStopped),
+        lease(8.0, 15, &granted, None),
+        candidate(9.0, 16, "a", 9.0),
+        lease(9.2, 17, &again, None),
+    ]);
     assert_breach(&history, "which is no candidate");
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
@@ -302,15 +287,12 @@ fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
 #[test]
 fn a_term_whose_number_a_stranger_set_back_has_a_token_of_its_own() {
     let history = |token| {
-        and_then(
-            a_leads(),
-            [
-                lease(4.0, 14, &json!({}), None),
-                candidate(19.0, 15, "a", 19.0),
-                lease(19.1, 16, &held("a", 1, 5, 19.1, 19.1), None),
-                lease(19.2, 17, &held("a", 1, 15, 19.1, 19.2), Some((token, 1))),
-            ],
-        )
+        a_leads().then([
+            lease(4.0, 14, &json!({}), None),
+            candidate(19.0, 15, "a", 19.0),
+            lease(19.1, 16, &held("a", 1, 5, 19.1, 19.1), None),
+            lease(19.2, 17, &held("a", 1, 15, 19.1, 19.2), Some((token, 1))),
+        ])
     };
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));

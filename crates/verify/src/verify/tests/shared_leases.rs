@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::acquisition::{a_acquires, signed};
-use super::histories::{and_then, event, held, key, lease, participants, wire};
+use super::histories::{Continued, event, held, key, lease, participants, wire};
 use crate::{
     Beginning, EntryContent, EventKind, GuaranteeLevel, History, HistoryEntry, Implementation,
     Invariant, LeaseChangeKind, LeaseVerdict, verify,
@@ -17,14 +17,11 @@ fn go_takes(at: f64) -> Vec<HistoryEntry> {
         "holderIdentity": "", "leaseTransitions": 2, "leaseDurationSeconds": 1,
         "acquireTime": wire(at + 2.0), "renewTime": wire(at + 2.0),
     });
-    and_then(
-        a_acquires(),
-        [
-            event(4.0, "a", EventKind::Killed),
-            lease(at, 13, &held("go", 2, 15, at, at), Some((10, 1))),
-            lease(at + 2.0, 14, &let_go, Some((10, 1))),
-        ],
-    )
+    a_acquires().then([
+        event(4.0, "a", EventKind::Killed),
+        lease(at, 13, &held("go", 2, 15, at, at), Some((10, 1))),
+        lease(at + 2.0, 14, &let_go, Some((10, 1))),
+    ])
 }
 
 /// The recording of a plain lease: nothing tells that there were no candidates.
@@ -52,7 +49,7 @@ fn a_plain_client_that_shares_the_lease_is_judged_as_client_go() {
     let again = |name, token| {
         let entry = lease(20.6, 15, &held(name, 3, 15, 20.6, 20.6), Some(token));
         let entry = if name == "b" { signed(entry) } else { entry };
-        midway(&and_then(go_takes(18.4), [entry])).breaches
+        midway(&go_takes(18.4).then([entry])).breaches
     };
     assert_eq!(again("go-2", (10, 1)), []);
     let ours = again("b", (14, 3));
@@ -79,7 +76,7 @@ fn a_plain_client_that_shares_the_lease_is_judged_as_client_go() {
 #[test]
 fn a_client_go_process_that_takes_what_it_let_go_is_not_early() {
     let entry = lease(20.6, 15, &held("go", 3, 15, 20.6, 20.6), Some((10, 1)));
-    assert_eq!(midway(&and_then(go_takes(18.4), [entry])).breaches, []);
+    assert_eq!(midway(&go_takes(18.4).then([entry])).breaches, []);
 }
 
 #[test]
@@ -87,7 +84,7 @@ fn a_lease_that_its_holders_acquire_needs_no_recorded_candidates() {
     assert_eq!(midway(&a_acquires()).unjudged, []);
     // One that an elector serves does.
     let granted = lease(18.4, 13, &held("b", 2, 5, 18.4, 18.4), None);
-    let served = midway(&and_then(a_acquires(), [granted]));
+    let served = midway(&a_acquires().then([granted]));
     let invariants = served.unjudged.iter().map(|unjudged| unjudged.invariant);
     assert_eq!(
         invariants.collect::<Vec<_>>(),

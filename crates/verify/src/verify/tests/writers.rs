@@ -7,7 +7,7 @@ use elector_protocol::{Identity, OperatorPreference, ResourceVersion, Timestamp}
 use serde_json::{Value, json};
 
 use super::acquisition::{a_acquires, acquired, followed};
-use super::histories::{a_leads, and_then, held, key, lease, messages, participants, second};
+use super::histories::{Continued, a_leads, held, key, lease, messages, participants, second};
 use crate::{
     CandidateAnswers, ElectorSight, HistoryEntry, LeasePurpose, Participants, RecordedWriter,
     TermSource, WriterRole,
@@ -90,7 +90,7 @@ fn a_grant_is_judged_by_the_clock_of_its_writer_and_the_answers_that_it_had_hear
     ] {
         let grant = lease(at, 14, &held("b", 2, 5, at, at), None);
         let participants = written(14, at, rate, elector(answers));
-        assert_judged(&and_then(a_leads(), [grant]), &participants, expected);
+        assert_judged(&a_leads().then([grant]), &participants, expected);
     }
 }
 
@@ -99,7 +99,7 @@ fn a_preferred_candidate_has_answered_just_now_and_the_holder_is_one() {
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["preferredHolder"] = "b".into();
     let preferring = lease(4.0, 14, &preferring, Some((11, 1)));
-    let history = and_then(a_leads(), [preferring]);
+    let history = a_leads().then([preferring]);
     let mut no_candidate = history.clone();
     no_candidate.remove(0);
     let ping = Some((5, 3.9));
@@ -151,7 +151,7 @@ fn a_term_is_resumed_by_the_life_that_wrote_its_record_and_that_nobody_is_prefer
         let mut last = held("a", 1, 15, 0.2, 3.3);
         last["preferredHolder"] = preferred.into();
         let signal = lease(4.0, 13, &last, Some((10, 1)));
-        let history = and_then(a_acquires(), [signal, acquired(10.0, 14, "a", 2, 13)]);
+        let history = a_acquires().then([signal, acquired(10.0, 14, "a", 2, 13)]);
         let mut participants = participants();
         participants.add_foreign(ResourceVersion(13));
         let writer = RecordedWriter {
@@ -212,7 +212,7 @@ fn no_process_replaces_a_record_that_it_cannot_read() {
     let mut participants = written(15, 30.0, 1.0, elector(answers(1.0, None)));
     participants.add_foreign(ResourceVersion(14));
     let expected = "S3: lease /work @15: a record that cannot be read was replaced";
-    let history = and_then(a_leads(), [unreadable, grant]);
+    let history = a_leads().then([unreadable, grant]);
     assert_judged(&history, &participants, expected);
 }
 
