@@ -274,9 +274,8 @@ worlds! {
     // Terms that died with their process, and go on in the next one of a later life of the same instance (R21).
     "MC-J1" "1 elector, a life rejoins, 1 deletion": ORDERLY
         { rejoins: true, interference: DELETED, full: Only } => Safe(HANDED_OVER | Met::RETURNS | Met::REJOINS);
-    "MC-J1b" "plain: a life rejoins, one name, 1 deletion": PLAIN
-        { rejoins: true, one_name: true, interference: DELETED, full: Only }
-        => SafeAndLive(TAKEN | Met::RETURNS | Met::REJOINS);
+    "MC-J1b" "plain: a life rejoins, one name": PLAIN
+        { rejoins: true, one_name: true, full: Only } => SafeAndLive(TAKEN | Met::REJOINS);
     "MC-J1c" "auto: a life rejoins under another name, 1 elector": AUTO
         { rejoins: true, renames: true, restarts: false, full: Only } => SafeAndLive(BESIDE | Met::REJOINS);
     "MC-J1d" "plain: a life rejoins, late writes": PLAIN
