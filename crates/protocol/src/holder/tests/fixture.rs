@@ -189,6 +189,18 @@ impl HolderFixture {
         fixture
     }
 
+    /// The process comes to lead, in its own way.
+    #[track_caller]
+    pub(super) fn wins(&mut self) {
+        self.release();
+        self.watch();
+        if !self.believes() {
+            self.grant("me");
+            self.watch();
+        }
+        assert!(self.believes());
+    }
+
     /// A process that has just sent its accept over this network.
     pub(super) fn accepting(network: Network) -> Self {
         let mut fixture = Self::new();

@@ -25,13 +25,7 @@ fn process(name: &str, mode: HolderMode, number: u64) -> Holder {
 fn led(mode: HolderMode) -> (HolderFixture, FormerTerm) {
     let mut fixture = HolderFixture::of(mode.clone());
     fixture.holder = process("me", mode, 1);
-    fixture.release();
-    fixture.watch();
-    if !fixture.believes() {
-        fixture.grant("me");
-        fixture.watch();
-    }
-    assert!(fixture.believes());
+    fixture.wins();
     assert_eq!(fixture.record().life, life(1));
     let noted = FormerTerm {
         life: life(1).unwrap(),

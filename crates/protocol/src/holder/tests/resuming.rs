@@ -8,13 +8,7 @@ use crate::strategy::name::StrategyName;
 /// A process of this mode that led, and could renew no more over this network. Its work still runs.
 fn lapsed(mode: HolderMode, network: Network) -> HolderFixture {
     let mut fixture = HolderFixture::of(mode);
-    fixture.release();
-    fixture.watch();
-    if !fixture.believes() {
-        fixture.grant("me");
-        fixture.watch();
-    }
-    assert!(fixture.believes());
+    fixture.wins();
     fixture.work_events.clear();
     fixture.network = network;
     fixture.pass(11.0);
