@@ -40,6 +40,8 @@ pub(super) struct Note {
 struct Header {
     /// Sixteen hexadecimal digits.
     instance: String,
+    /// The file that was locked when the instance began. A copy of it is another file, with a lock of its own.
+    place: String,
 }
 
 /// The size of a block in bytes: more than the longest names need, and written by one call.
@@ -50,14 +52,16 @@ const MOST_BLOCKS: u64 = 4096;
 // === impl Notes ===
 
 impl Notes {
-    /// Reads the file, which is locked. Where it names no instance, a new one begins.
+    /// Reads the file, which is locked. Where it names no instance, or is a copy, a new one begins.
     pub(super) fn open(mut file: File) -> io::Result<Self> {
+        let place = place(&file)?;
         let mut content = Vec::new();
         let most = MOST_BLOCKS * BLOCK as u64;
         (&mut file).take(most).read_to_end(&mut content)?;
         let mut blocks = content.chunks(BLOCK);
         let header: Option<Header> = blocks.next().and_then(read_block);
-        let instance = header.and_then(|header| u64::from_str_radix(&header.instance, 16).ok());
+        let own = header.filter(|header| header.place == place);
+        let instance = own.and_then(|header| u64::from_str_radix(&header.instance, 16).ok());
         if let Some(instance) = instance {
             return Ok(Self {
                 file: Some(file),
@@ -65,13 +69,14 @@ impl Notes {
                 blocks: blocks.map(read_block).collect(),
             });
         }
+        file.set_len(0)?;
         let mut notes = Self {
             file: Some(file),
             instance: random_seed(),
             blocks: Vec::new(),
         };
         let instance = format!("{:016x}", notes.instance);
-        notes.write_block(0, &Header { instance })?;
+        notes.write_block(0, &Header { instance, place })?;
         Ok(notes)
     }
 
@@ -139,6 +144,19 @@ impl Notes {
         file.seek(SeekFrom::Start((index * BLOCK) as u64))?;
         file.write_all(block.as_bytes())
     }
+}
+
+/// The device of the file and its number there.
+#[cfg(unix)]
+fn place(file: &File) -> io::Result<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = file.metadata()?;
+    Ok(format!("{}:{}", metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn place(_: &File) -> io::Result<String> {
+    Ok(String::new())
 }
 
 /// The value of a block that is whole.

@@ -103,7 +103,7 @@ fn the_next_life_of_an_instance_is_told_the_terms_of_the_dead() {
 }
 
 #[test]
-fn what_is_torn_or_of_another_boot_proves_nothing() {
+fn what_is_torn_or_copied_or_of_another_boot_proves_nothing() {
     let test = LockTest::new();
     let first = test.live();
     for base in [7, 8] {
@@ -116,6 +116,14 @@ fn what_is_torn_or_of_another_boot_proves_nothing() {
     rebooted.boot = "another".to_owned();
     assert_eq!(rebooted.former_terms(&test.lease), []);
     let instance = rebooted.life().instance;
+    // The lock of a copy is free while the life that is in it lives.
+    let copy = test.folder.path().join("copy");
+    std::fs::copy(test.path(), &copy).unwrap();
+    for _ in 0..2 {
+        let copied = InstanceLock::open(copy.clone()).unwrap();
+        assert_ne!(copied.life().instance, instance);
+        assert_eq!(copied.former_terms(&test.lease), []);
+    }
     drop(rebooted);
     // Without its name it is another instance, although it may be a copy.
     test.overwrite("x", 3);
