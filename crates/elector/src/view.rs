@@ -20,9 +20,7 @@ use std::sync::Arc;
 
 use elector_api::{Lease, Malformed};
 use elector_protocol::elector::Election;
-use elector_protocol::{
-    CandidateSpec, Instant, LeaseKey, LeaseSnapshot, ObservedLease, Rejection, ResourceVersion,
-};
+use elector_protocol::{Instant, LeaseKey, LeaseSnapshot, ObservedLease, ResourceVersion};
 use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
@@ -31,6 +29,7 @@ use crate::view::groups::Groups;
 use crate::view::lease_entry::LeaseEntry;
 use crate::view::limits::Usage;
 use crate::view::observed::{covers, is_kept};
+use crate::view::shared_specs::SharedSpecs;
 
 mod candidate_index;
 mod candidates;
@@ -43,6 +42,7 @@ mod observed;
 mod overflow;
 mod partial_lists;
 mod parts;
+mod shared_specs;
 
 pub(crate) use groups::GroupNews;
 #[cfg(test)]
@@ -72,8 +72,7 @@ pub(crate) struct View {
     elections: HashMap<LeaseKey, Box<LeaseEntry>>,
     candidate_index: CandidateIndex,
     groups: Groups,
-    /// The specs of the newest candidates, the newest first, which most others share.
-    recent_specs: VecDeque<Arc<Result<CandidateSpec, Rejection>>>,
+    shared_specs: SharedSpecs,
     dirty: VecDeque<LeaseKey>,
     changes: VecDeque<LeadershipChange>,
     usage: Usage,
@@ -136,7 +135,7 @@ impl View {
             elections: HashMap::new(),
             candidate_index: CandidateIndex::default(),
             groups: Groups::default(),
-            recent_specs: VecDeque::new(),
+            shared_specs: SharedSpecs::default(),
             dirty: VecDeque::new(),
             changes: VecDeque::new(),
             usage: Usage::default(),

@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use elector_protocol::elector::NewsSource;
-use elector_protocol::{CandidateRecord, Identity, Instant, LeaseKey, ResourceVersion};
+use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 
 use crate::view::candidate_index::IndexedCandidate;
 use crate::view::lease_entry::LeaseEntry;
 use crate::view::limits::bytes_of;
 use crate::view::overflow::Seniority;
 use crate::view::{CandidateSeen, LimitHit, View};
-
-/// The number of specs to compare a new one with: that of the members of a few groups, which register side by side.
-const RECENT_SPECS: usize = 8;
 
 // === impl View ===
 
@@ -125,7 +122,7 @@ impl View {
         if let Some(known) = known.filter(|known| known.lease != lease) {
             self.unlink_candidate(now, &known.lease, &candidate.name);
         }
-        self.share_spec(&mut candidate);
+        self.shared_specs.share(&mut candidate);
         let known = IndexedCandidate {
             lease: lease.clone(),
             version: candidate.version,
@@ -142,17 +139,6 @@ impl View {
             self.dirty.push_back(lease.clone());
         }
         self.note_waiting(&lease);
-    }
-
-    /// Shares the spec of a candidate seen lately that offers the same: most of a fleet are of one version, and each member of
-    /// a group stands for many leases.
-    fn share_spec(&mut self, candidate: &mut CandidateRecord) {
-        let mut recent = self.recent_specs.iter();
-        let known = recent.position(|spec| candidate.share_spec(spec));
-        let known = known.and_then(|place| self.recent_specs.remove(place));
-        self.recent_specs.truncate(RECENT_SPECS - 1);
-        self.recent_specs
-            .push_front(known.unwrap_or_else(|| Arc::clone(&candidate.spec)));
     }
 
     fn known(&self, seen: &CandidateSeen) -> Option<&IndexedCandidate> {

@@ -4,7 +4,7 @@
 //! with one counts. A group in which parts or members have changed is assigned anew before the next of its parts is decided,
 //! once for all of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use elector_protocol::{GroupCounts, Instant, LeaseGroup, LeaseKey};
@@ -15,7 +15,7 @@ pub(super) type GroupKey = (Arc<str>, Arc<str>);
 /// Every group of which a lease is known that candidates name.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    pub(super) known: BTreeMap<GroupKey, KnownGroup>,
+    pub(super) known: HashMap<GroupKey, KnownGroup>,
     /// Those to be assigned anew though none of their parts is to be decided.
     pub(super) touched: BTreeSet<GroupKey>,
     /// When each is to be looked at again if nothing is seen before.
@@ -35,7 +35,7 @@ pub(crate) struct GroupNews {
 pub(super) struct KnownGroup {
     pub(super) group: LeaseGroup,
     /// The parts that have changed since the group was assigned.
-    pub(super) unseen: BTreeSet<Arc<str>>,
+    pub(super) unseen: Vec<Arc<str>>,
     /// Its place among the wakes.
     wake: Option<Instant>,
     /// Its numbers as reported last.
@@ -55,7 +55,7 @@ impl Groups {
         let Some(known) = self.known.get_mut(&key) else {
             return;
         };
-        known.unseen.remove(part);
+        known.unseen.retain(|unseen| **unseen != *part);
         known.group.handle_part_gone(part);
         if !known.group.is_empty() || !known.unseen.is_empty() {
             self.touched.insert(key);
@@ -97,7 +97,7 @@ impl Groups {
                 continue;
             };
             known.wake = None;
-            while let Some(part) = known.group.next_due(now) {
+            for part in known.group.take_due(now) {
                 due.push(LeaseKey::new(Arc::clone(&key.0), part));
             }
             self.touched.insert(key);

@@ -48,7 +48,9 @@ impl View {
         };
         let group = (Arc::clone(&key.namespace), Arc::clone(name));
         let known = self.groups.known.entry(group).or_default();
-        known.unseen.insert(Arc::clone(&key.name));
+        if !known.unseen.contains(&key.name) {
+            known.unseen.push(Arc::clone(&key.name));
+        }
     }
 
     /// The group of a lease is to be assigned anew, whether or not any part of it is decided.
