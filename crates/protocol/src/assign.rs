@@ -39,13 +39,20 @@ pub enum PartMobility {
     Fixed,
 }
 
-/// An assignment in the making.
+/// An assignment in the making: each part is where it is, or anywhere.
 struct Spread<'a> {
     parts: &'a [AssignablePart],
+    /// Members that take parts which others lead.
+    takes: &'a [bool],
     placed: Vec<Option<usize>>,
     /// The number of parts of each member.
     loads: Vec<usize>,
-    /// The same, the smallest first.
+}
+
+/// One in which parts move for balance.
+struct Levelling<'a> {
+    spread: Spread<'a>,
+    /// The members by the number of their parts, the smallest first.
     by_load: BTreeSet<(usize, usize)>,
     /// The class of each part: those of one class have the same eligible members.
     class_of: Vec<usize>,
@@ -54,8 +61,6 @@ struct Spread<'a> {
     classes_of: Vec<Vec<usize>>,
     /// The parts of each member that may go elsewhere, by class.
     loose: Vec<BTreeMap<usize, LooseParts>>,
-    /// Members that take parts which others lead.
-    takes: &'a [bool],
     /// The number of members and classes looked at for a move: what the work consists of.
     looks: usize,
 }
@@ -118,62 +123,41 @@ pub fn assign(parts: &[AssignablePart], takes: &[bool]) -> Vec<Option<usize>> {
 
 /// The same, and the number of looks that it took.
 fn assign_counted(parts: &[AssignablePart], takes: &[bool]) -> (Vec<Option<usize>>, usize) {
-    let spread = Spread::of(parts, takes);
-    (spread.placed, spread.looks)
+    let mut spread = Spread {
+        parts,
+        takes,
+        placed: vec![None; parts.len()],
+        loads: vec![0; takes.len()],
+    };
+    spread.keep();
+    spread.place();
+    // That is so nearly always.
+    if spread.is_level() {
+        return (spread.placed, 0);
+    }
+    let mut levelling = Levelling::of(spread);
+    levelling.level();
+    (levelling.spread.placed, levelling.looks)
+}
+
+// === impl AssignablePart ===
+
+impl AssignablePart {
+    /// True if that member may lead it.
+    fn is_for(&self, member: usize) -> bool {
+        self.eligible.binary_search(&member).is_ok()
+    }
 }
 
 // === impl Spread ===
 
-impl<'a> Spread<'a> {
-    fn of(parts: &'a [AssignablePart], takes: &'a [bool]) -> Self {
-        let mut spread = Self {
-            parts,
-            placed: vec![None; parts.len()],
-            loads: vec![0; takes.len()],
-            by_load: (0..takes.len()).map(|member| (0, member)).collect(),
-            class_of: Vec::with_capacity(parts.len()),
-            classes: Vec::new(),
-            classes_of: vec![Vec::new(); takes.len()],
-            loose: takes.iter().map(|_| BTreeMap::new()).collect(),
-            takes,
-            looks: 0,
-        };
-        spread.classify();
-        spread.keep();
-        spread.place();
-        spread.level();
-        spread
-    }
-
-    /// Finds the sets of members that are eligible together.
-    fn classify(&mut self) {
-        let mut known: BTreeMap<&[usize], usize> = BTreeMap::new();
-        for part in self.parts {
-            let next = known.len();
-            let class = *known.entry(&part.eligible).or_insert(next);
-            self.class_of.push(class);
-            if class < next {
-                continue;
-            }
-            let members = part.eligible.iter().copied();
-            let members: BTreeSet<usize> = members.filter(|it| *it < self.takes.len()).collect();
-            let takers = members.iter().filter(|member| self.takes[**member]);
-            self.classes.push(PartClass {
-                takers: takers.map(|member| (0, *member)).collect(),
-                any: members.iter().map(|member| (0, *member)).collect(),
-            });
-            for member in members {
-                self.classes_of[member].push(class);
-            }
-        }
-    }
-
+impl Spread<'_> {
     /// Parts stay where they are, and where they were to be.
     fn keep(&mut self) {
         for (index, part) in self.parts.iter().enumerate() {
             let holder = part.holder.filter(|holder| *holder < self.takes.len());
             if let Some(holder) = holder
-                && (part.mobility == PartMobility::Fixed || self.may_lead(index, holder))
+                && (part.mobility == PartMobility::Fixed || part.is_for(holder))
             {
                 self.put(index, holder);
             }
@@ -186,9 +170,80 @@ impl<'a> Spread<'a> {
             if self.placed[index].is_some() || part.mobility == PartMobility::Fixed {
                 continue;
             }
-            let class = &self.classes[self.class_of[index]];
-            if let Some((_, member)) = class.any.first().copied() {
+            let eligible = part.eligible.iter().copied();
+            let loads = eligible.filter_map(|member| Some((*self.loads.get(member)?, member)));
+            if let Some((_, member)) = loads.min() {
                 self.put(index, member);
+            }
+        }
+    }
+
+    fn put(&mut self, part: usize, member: usize) {
+        self.placed[part] = Some(member);
+        self.loads[member] += 1;
+    }
+
+    /// True if no member has two parts more than another, so that none moves for balance.
+    fn is_level(&self) -> bool {
+        let fewest = self.loads.iter().min();
+        let most = self.loads.iter().max();
+        fewest
+            .zip(most)
+            .is_none_or(|(fewest, most)| most - fewest < 2)
+    }
+}
+
+// === impl Levelling ===
+
+impl<'a> Levelling<'a> {
+    fn of(spread: Spread<'a>) -> Self {
+        let loads = spread.loads.iter().enumerate();
+        let mut levelling = Self {
+            by_load: loads.map(|(member, load)| (*load, member)).collect(),
+            class_of: Vec::with_capacity(spread.parts.len()),
+            classes: Vec::new(),
+            classes_of: vec![Vec::new(); spread.takes.len()],
+            loose: spread.takes.iter().map(|_| BTreeMap::new()).collect(),
+            looks: 0,
+            spread,
+        };
+        levelling.classify();
+        for part in 0..levelling.class_of.len() {
+            if let Some(member) = levelling.spread.placed[part]
+                && let Some(loose) = levelling.loose_parts(part, member)
+            {
+                loose.insert(part);
+            }
+        }
+        levelling
+    }
+
+    /// Finds the sets of members that are eligible together.
+    fn classify(&mut self) {
+        let Spread {
+            parts,
+            takes,
+            loads,
+            ..
+        } = &self.spread;
+        let mut known: BTreeMap<&[usize], usize> = BTreeMap::new();
+        for part in *parts {
+            let next = known.len();
+            let class = *known.entry(&part.eligible).or_insert(next);
+            self.class_of.push(class);
+            if class < next {
+                continue;
+            }
+            let members = part.eligible.iter().copied();
+            let members: BTreeSet<usize> = members.filter(|it| *it < takes.len()).collect();
+            let load_of = |member: &usize| (loads[*member], *member);
+            let takers = members.iter().filter(|member| takes[**member]);
+            self.classes.push(PartClass {
+                takers: takers.map(load_of).collect(),
+                any: members.iter().map(load_of).collect(),
+            });
+            for member in members {
+                self.classes_of[member].push(class);
             }
         }
     }
@@ -231,18 +286,18 @@ impl<'a> Spread<'a> {
     }
 
     fn put(&mut self, part: usize, member: usize) {
-        self.placed[part] = Some(member);
-        self.set_load(member, self.loads[member] + 1);
+        self.spread.placed[part] = Some(member);
+        self.set_load(member, self.spread.loads[member] + 1);
         if let Some(loose) = self.loose_parts(part, member) {
             loose.insert(part);
         }
     }
 
     fn take_away(&mut self, part: usize) {
-        let Some(member) = self.placed[part].take() else {
+        let Some(member) = self.spread.placed[part].take() else {
             return;
         };
-        self.set_load(member, self.loads[member] - 1);
+        self.set_load(member, self.spread.loads[member] - 1);
         if let Some(loose) = self.loose_parts(part, member) {
             loose.remove(&part);
         }
@@ -262,10 +317,11 @@ impl<'a> Spread<'a> {
 
     /// Where a part of a member stands that may go elsewhere.
     fn loose_parts(&mut self, part: usize, member: usize) -> Option<&mut BTreeSet<usize>> {
+        let assigned = &self.spread.parts[part];
         let AssignablePart {
             holder, mobility, ..
-        } = self.parts[part];
-        let may_stay = holder.is_some_and(|holder| self.may_lead(part, holder));
+        } = *assigned;
+        let may_stay = holder.is_some_and(|holder| assigned.is_for(holder));
         let loose = self.loose[member].entry(self.class_of[part]).or_default();
         match mobility {
             PartMobility::Fixed => None,
@@ -275,15 +331,8 @@ impl<'a> Spread<'a> {
         }
     }
 
-    /// True if it is one of the members that may lead this part.
-    fn may_lead(&self, part: usize, member: usize) -> bool {
-        let load = self.loads.get(member);
-        let any = &self.classes[self.class_of[part]].any;
-        load.is_some_and(|load| any.contains(&(*load, member)))
-    }
-
     fn set_load(&mut self, member: usize, load: usize) {
-        let before = std::mem::replace(&mut self.loads[member], load);
+        let before = std::mem::replace(&mut self.spread.loads[member], load);
         let move_in = |set: &mut BTreeSet<(usize, usize)>| {
             if set.remove(&(before, member)) {
                 set.insert((load, member));

@@ -3,7 +3,7 @@
 //! ```text
 //!   Election::part ──handle_part──> LeaseGroup ──assign(now)──> [Assignment, …] ──> Election::handle_assigned
 //!        (each lease of the group)      │                            (those that changed)
-//!                                       └─ next_due, wake_at: when a part or a member is to be looked at again
+//!                                       └─ take_due, wake_at: when a part or a member is to be looked at again
 //! ```
 //!
 //! A *member* is a process with a candidate for at least one part, unless one of its candidates has left its newest ping
@@ -26,14 +26,10 @@ use crate::time::Instant;
 /// The leases of one group, and the processes that stand for them.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseGroup {
-    parts: BTreeMap<Arc<str>, GroupPart>,
+    parts: BTreeMap<Arc<str>, KnownPart>,
     members: BTreeMap<Identity, SeenMember>,
     /// The leases that the processes of a Pod let expire.
     lapses: BTreeMap<Arc<str>, Lapses>,
-    /// The member that is to lead each part, as reported last.
-    wanted: BTreeMap<Arc<str>, Identity>,
-    /// When parts change by time alone.
-    due: BTreeSet<(Instant, Arc<str>)>,
     /// When the next member has settled.
     settled_at: Option<Instant>,
     /// True if something changed that the assignment looks at.
@@ -104,6 +100,14 @@ pub struct GroupCounts {
     pub moved: u64,
 }
 
+/// A part as it was looked at last.
+#[derive(Clone, Debug)]
+struct KnownPart {
+    part: GroupPart,
+    /// The member that is to lead it, as reported last.
+    wanted: Option<Identity>,
+}
+
 /// A process that stands for parts.
 #[derive(Clone, Debug)]
 struct SeenMember {
@@ -111,8 +115,10 @@ struct SeenMember {
     since: Instant,
     /// Its newest ack for any part.
     acked: Option<Instant>,
-    /// The parts for which it stands, each with the ping that it left unanswered.
-    parts: BTreeMap<Arc<str>, Option<Instant>>,
+    /// The newest ping that it left unanswered.
+    unanswered: Option<Instant>,
+    /// The number of parts for which it stands.
+    parts: usize,
     /// True if it was away when it was last looked at.
     is_away: bool,
 }
@@ -126,8 +132,8 @@ struct Lapses {
 
 /// The members and the parts, by number, and what they come to.
 struct Placement<'a> {
+    /// In their order, so that a number is the place of a name.
     names: Vec<&'a Identity>,
-    numbers: BTreeMap<&'a Identity, usize>,
     parts: Vec<AssignablePart>,
     placed: Vec<Option<usize>>,
 }
@@ -155,69 +161,70 @@ impl LeaseGroup {
         {
             self.note_lapse(member, *at);
         }
-        let before = self.parts.get(name);
-        let balanced = before.and_then(|before| before.balanced);
+        let before = match self.parts.get_mut(name) {
+            Some(known) => Some(std::mem::replace(&mut known.part, part)),
+            None => {
+                let wanted = None;
+                self.parts
+                    .insert(Arc::clone(name), KnownPart { part, wanted });
+                None
+            }
+        };
+        let part = &self.parts[name].part;
         // A move from before this elector knew the part is not counted.
-        if before.is_some() && part.balanced.is_some() && part.balanced != balanced {
+        if let Some(before) = &before
+            && part.balanced.is_some()
+            && part.balanced != before.balanced
+        {
             self.moved += 1;
         }
-        self.changed |= before.is_none_or(|before| !before.is_like(&part));
-        let missing: Vec<Identity> = before
-            .iter()
-            .flat_map(|before| &before.candidates)
-            .filter(|known| part.candidate_of(&known.member).is_none())
-            .map(|known| known.member.clone())
-            .collect();
-        for member in &missing {
-            self.unlink(member, name);
+        self.changed |= before.as_ref().is_none_or(|before| !before.is_like(part));
+        for candidate in before.iter().flat_map(|before| &before.candidates) {
+            if part.candidate_of(&candidate.member).is_none() {
+                unlink(&mut self.members, &self.parts, candidate);
+            }
         }
         for candidate in &part.candidates {
-            self.note_candidate(now, name, candidate);
-        }
-        let due = before_due(self.parts.get(name));
-        if due != part.due {
-            if let Some(due) = due {
-                self.due.remove(&(due, Arc::clone(name)));
+            let before = before.as_ref();
+            let known = before.and_then(|before| before.candidate_of(&candidate.member));
+            let member = self.members.entry(candidate.member.clone());
+            let member = member.or_insert_with(|| SeenMember::new(now));
+            member.acked = member.acked.max(candidate.acked);
+            member.parts += usize::from(known.is_none());
+            let pinged = known.and_then(|known| known.unanswered);
+            if pinged != candidate.unanswered {
+                member.unanswered = newest_unanswered(&self.parts, &candidate.member);
             }
-            if let Some(due) = part.due {
-                self.due.insert((due, Arc::clone(name)));
-            }
+            self.changed |= member.follow(now);
         }
-        self.parts.insert(Arc::clone(name), part);
     }
 
     /// A lease does not belong to this group any more, or has neither a Lease nor a candidate.
     pub fn handle_part_gone(&mut self, name: &str) {
-        let Some((name, part)) = self.parts.remove_entry(name) else {
+        let Some(KnownPart { part, .. }) = self.parts.remove(name) else {
             return;
         };
         for candidate in &part.candidates {
-            self.unlink(&candidate.member, &name);
+            unlink(&mut self.members, &self.parts, candidate);
         }
-        if let Some(due) = part.due {
-            self.due.remove(&(due, Arc::clone(&name)));
-        }
-        self.wanted.remove(&name);
         self.changed = true;
     }
 
-    /// The next part that has changed by time alone, to be looked at now.
-    pub fn next_due(&mut self, now: Instant) -> Option<Arc<str>> {
-        let (at, _) = self.due.first()?;
-        if now < *at {
-            return None;
+    /// The parts that have changed by time alone, to be looked at now.
+    pub fn take_due(&mut self, now: Instant) -> Vec<Arc<str>> {
+        let mut taken = Vec::new();
+        for (name, KnownPart { part, .. }) in &mut self.parts {
+            if part.due.take_if(|due| *due <= now).is_some() {
+                taken.push(Arc::clone(name));
+            }
         }
-        let (_, name) = self.due.pop_first()?;
-        if let Some(part) = self.parts.get_mut(&name) {
-            part.due = None;
-        }
-        Some(name)
+        taken
     }
 
     /// When there is something to do if nothing is seen before: a part is due, or a member has settled.
     pub fn wake_at(&self) -> Option<Instant> {
-        let part = self.due.first().map(|(at, _)| *at);
-        part.into_iter().chain(self.settled_at).min()
+        let due = self.parts.values().filter_map(|known| known.part.due);
+        due.chain(self.settled_at).min()
     }
 
     /// True if the parts are to be assigned anew.
@@ -247,45 +254,34 @@ impl LeaseGroup {
         let names: Vec<Identity> = placement.names.into_iter().cloned().collect();
         let placed = placement.placed;
         let mut changes = Vec::new();
-        for ((name, part), placed) in self.parts.iter().zip(placed) {
+        for ((name, known), placed) in self.parts.iter_mut().zip(placed) {
             let member = placed.map(|number| &names[number]);
-            if self.wanted.get(name) == member {
+            if known.wanted.as_ref() == member {
                 continue;
             }
-            let candidate = member.and_then(|member| part.candidate_of(member));
+            known.wanted = member.cloned();
             changes.push(Assignment {
                 part: Arc::clone(name),
-                candidate: candidate.map(|candidate| candidate.name.clone()),
+                candidate: known.assigned(),
             });
-            match member {
-                Some(member) => self.wanted.insert(Arc::clone(name), member.clone()),
-                None => self.wanted.remove(name),
-            };
         }
         changes
     }
 
     /// The candidate that a part is assigned to.
     pub fn assigned(&self, part: &str) -> Option<Identity> {
-        let candidate = self.parts.get(part)?.candidate_of(self.wanted.get(part)?)?;
-        Some(candidate.name.clone())
+        self.parts.get(part)?.assigned()
     }
 
     /// Its state in numbers.
     pub fn counts(&self) -> GroupCounts {
-        let parts = self.parts.iter();
-        let vacant = parts
-            .clone()
-            .filter(|(_, part)| part.mobility == PartMobility::Vacant);
-        let to_move = parts.filter(|(name, part)| {
-            let wanted = self.wanted.get(*name);
-            part.mobility != PartMobility::Vacant
-                && wanted.is_some()
-                && wanted != part.holder.as_ref()
-        });
+        let is_vacant = |known: &&KnownPart| known.part.mobility == PartMobility::Vacant;
+        let led = self.parts.values().filter(|known| !is_vacant(known));
+        let to_move =
+            led.filter(|known| known.wanted.is_some() && known.wanted != known.part.holder);
         GroupCounts {
             parts: self.parts.len(),
-            vacant: vacant.count(),
+            vacant: self.parts.values().filter(is_vacant).count(),
             to_move: to_move.count(),
             members: self.members.values().filter(|it| !it.is_away).count(),
             moved: self.moved,
@@ -295,7 +291,7 @@ impl LeaseGroup {
     /// The parts, by name, each with the member that is to lead it.
     pub fn parts(&self) -> impl Iterator<Item = (&Arc<str>, &GroupPart, Option<&Identity>)> {
         let parts = self.parts.iter();
-        parts.map(|(name, part)| (name, part, self.wanted.get(name)))
+        parts.map(|(name, known)| (name, &known.part, known.wanted.as_ref()))
     }
 
     /// The processes that stand for parts, by name, each with whether it is a member now, and when it takes parts that
@@ -311,30 +307,6 @@ impl LeaseGroup {
             member.since = since;
             self.changed = true;
         }
-    }
-
-    fn note_candidate(&mut self, now: Instant, part: &Arc<str>, candidate: &PartCandidate) {
-        let known = self.members.entry(candidate.member.clone());
-        let member = known.or_insert_with(|| {
-            self.changed = true;
-            SeenMember::new(now)
-        });
-        member.acked = member.acked.max(candidate.acked);
-        member.parts.insert(Arc::clone(part), candidate.unanswered);
-        self.changed |= member.follow(now);
-    }
-
-    /// A member does not stand for this part any more.
-    fn unlink(&mut self, name: &Identity, part: &str) {
-        let Some(member) = self.members.get_mut(name) else {
-            return;
-        };
-        member.parts.remove(part);
-        member.is_away = member.is_silent();
-        if member.parts.is_empty() {
-            self.members.remove(name);
-        }
-        self.changed = true;
     }
 
     fn note_lapse(&mut self, member: &Identity, at: Instant) {
@@ -366,9 +338,33 @@ impl LeaseGroup {
     }
 }
 
-/// When a part that is known is due.
-fn before_due(part: Option<&GroupPart>) -> Option<Instant> {
-    part?.due
+/// A member does not stand for a part any more, for which it had this candidate.
+fn unlink(
+    members: &mut BTreeMap<Identity, SeenMember>,
+    parts: &BTreeMap<Arc<str>, KnownPart>,
+    PartCandidate {
+        member: name,
+        unanswered,
+        ..
+    }: &PartCandidate,
+) {
+    let Some(member) = members.get_mut(name) else {
+        return;
+    };
+    member.parts -= 1;
+    if member.parts == 0 {
+        members.remove(name);
+    } else if unanswered.is_some() {
+        member.unanswered = newest_unanswered(parts, name);
+        member.is_away = member.is_silent();
+    }
+}
+
+/// The newest ping that a member left unanswered for any part.
+fn newest_unanswered(parts: &BTreeMap<Arc<str>, KnownPart>, member: &Identity) -> Option<Instant> {
+    let candidates = parts.values();
+    let candidates = candidates.filter_map(|known| known.part.candidate_of(member));
+    candidates.filter_map(|it| it.unanswered).max()
 }
 
 /// The Pod of a member, whose processes are new ones each time; all of the name where it has no such part.
@@ -398,24 +394,15 @@ impl GroupPart {
             && self.candidates.len() == other.candidates.len()
             && self.candidates.iter().zip(&other.candidates).all(alike)
     }
+}
 
-    /// The candidates that may be given the part: the best of those whose members are there.
-    fn best(&self, is_there: impl Fn(&Identity) -> bool) -> Vec<&PartCandidate> {
-        let mut best: Vec<&PartCandidate> = Vec::with_capacity(self.candidates.len());
-        for candidate in &self.candidates {
-            let rank = best.first().map_or(usize::MAX, |best| best.rank);
-            if candidate.rank > rank || !candidate.is_ready || !is_there(&candidate.member) {
-                continue;
-            }
-            if candidate.rank < rank {
-                best.clear();
-            }
-            best.push(candidate);
-        }
-        if self.mobility == PartMobility::Vacant && best.len() > 1 {
-            best.retain(|candidate| Some(&candidate.member) != self.avoid.as_ref());
-        }
-        best
+// === impl KnownPart ===
+
+impl KnownPart {
+    /// The candidate that it is assigned to.
+    fn assigned(&self) -> Option<Identity> {
+        let candidate = self.part.candidate_of(self.wanted.as_ref()?)?;
+        Some(candidate.name.clone())
     }
 }
 
@@ -426,15 +413,16 @@ impl SeenMember {
         Self {
             since,
             acked: None,
-            parts: BTreeMap::new(),
+            unanswered: None,
+            parts: 0,
             is_away: false,
         }
     }
 
     /// True if one of its candidates left its newest ping unanswered, and none has acked since.
     fn is_silent(&self) -> bool {
-        let newest = self.parts.values().flatten().max();
-        newest.is_some_and(|pinged| self.acked.is_none_or(|acked| acked <= *pinged))
+        self.unanswered
+            .is_some_and(|pinged| self.acked.is_none_or(|acked| acked <= pinged))
     }
 
     /// Goes by its newest answers, and says whether it went away or came back. One that comes back is a newcomer.
@@ -454,62 +442,72 @@ impl<'a> Placement<'a> {
     /// Everything by number, in the order of the names.
     fn of(group: &'a LeaseGroup) -> Self {
         let present = group.members.iter().filter(|(_, member)| !member.is_away);
-        let names: Vec<&Identity> = present.map(|(name, _)| name).collect();
-        let numbers: BTreeMap<_, _> = names
-            .iter()
-            .enumerate()
-            .map(|(at, name)| (*name, at))
-            .collect();
         let mut placement = Self {
-            names,
-            numbers,
+            names: present.map(|(name, _)| name).collect(),
             parts: Vec::with_capacity(group.parts.len()),
             placed: Vec::new(),
         };
-        for (name, part) in &group.parts {
-            let wanted = group.wanted.get(name);
-            let part = placement.assignable(part, wanted);
+        for known in group.parts.values() {
+            let part = placement.assignable(&known.part, known.wanted.as_ref());
             placement.parts.push(part);
         }
         placement
     }
 
     fn assignable(&self, part: &GroupPart, wanted: Option<&Identity>) -> AssignablePart {
-        let best = part.best(|member| self.numbers.contains_key(member));
-        let number = |member: &Identity| self.numbers.get(member).copied();
-        let eligible = best.iter().filter_map(|it| number(&it.member)).collect();
-        let vacant = (wanted, PartMobility::Vacant);
-        let own = part
-            .holder
-            .as_ref()
-            .and_then(|holder| part.candidate_of(holder));
+        let number = |member: &Identity| self.names.binary_search(&member).ok();
+        // The best of those whose members are there.
+        let mut eligible = Vec::with_capacity(part.candidates.len());
+        let mut rank = usize::MAX;
+        for candidate in part.candidates.iter().filter(|it| it.is_ready) {
+            if candidate.rank > rank {
+                continue;
+            }
+            let Some(number) = number(&candidate.member) else {
+                continue;
+            };
+            if candidate.rank < rank {
+                eligible.clear();
+                rank = candidate.rank;
+            }
+            eligible.push(number);
+        }
+        if part.mobility == PartMobility::Vacant && eligible.len() > 1 {
+            let avoid = part.avoid.as_ref().and_then(number);
+            eligible.retain(|number| Some(*number) != avoid);
+        }
+        let vacant = (wanted.and_then(number), PartMobility::Vacant);
+        let own = part.holder.as_ref().and_then(|it| part.candidate_of(it));
+        let holder = part.holder.as_ref().and_then(number);
         let (holder, mobility) = match (part.mobility, own) {
             (PartMobility::Vacant, _) => vacant,
-            (PartMobility::Fixed, _) => (part.holder.as_ref(), PartMobility::Fixed),
+            (PartMobility::Fixed, _) => (holder, PartMobility::Fixed),
             // It is not eligible, or others are better: the lease goes to one of those by the order of its candidates.
             (PartMobility::Movable, None) => vacant,
-            (PartMobility::Movable, Some(own)) => match best.first() {
-                Some(best) if best.rank < own.rank => vacant,
-                _ if best.iter().any(|it| it.member == own.member) => {
-                    (Some(&own.member), PartMobility::Movable)
-                }
+            (PartMobility::Movable, Some(own)) if rank < own.rank => vacant,
+            (PartMobility::Movable, Some(_)) => {
+                let is_eligible = holder.is_some_and(|holder| eligible.contains(&holder));
                 // A leader that is silent and renews is left alone (R13).
-                _ => (Some(&own.member), PartMobility::Fixed),
-            },
+                let left_alone = (holder, PartMobility::Fixed);
+                match is_eligible {
+                    true => (holder, PartMobility::Movable),
+                    false => left_alone,
+                }
+            }
         };
         AssignablePart {
             eligible,
-            holder: holder.and_then(number),
+            holder,
             mobility,
         }
     }
 
     /// Leaves each part where it is whose holder, or the member that would take it, takes part in another move. Moves that
     /// have begun go first.
-    fn hold_all_but_one_move(&mut self, parts: &BTreeMap<Arc<str>, GroupPart>) {
+    fn hold_all_but_one_move(&mut self, parts: &BTreeMap<Arc<str>, KnownPart>) {
         let mut begun = Vec::new();
         let mut others = Vec::new();
-        for (index, part) in parts.values().enumerate() {
+        for (index, KnownPart { part, .. }) in parts.values().enumerate() {
             let assignable = &self.parts[index];
             let (from, to) = (assignable.holder, self.placed[index]);
             if assignable.mobility != PartMobility::Movable || from == to {
