@@ -15,12 +15,13 @@ use crate::subject::TestSubject;
 const TOLERANCE: f64 = 2.0;
 
 /// The modes of ours.
-const MODES: [TestSubject; 5] = [
+const MODES: [TestSubject; 6] = [
     TestSubject::Ours,
     TestSubject::Command,
     TestSubject::PlainOurs,
     TestSubject::AsClientGo,
     TestSubject::AutoAlone,
+    TestSubject::SlowServer,
 ];
 
 /// A subject in a row.

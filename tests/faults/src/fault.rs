@@ -125,6 +125,8 @@ impl FaultScenario {
     /// True if there is anything to be seen of the subject.
     pub(crate) fn concerns(&self, subject: TestSubject) -> bool {
         match self.script {
+            // It differs from other candidates by its timing alone.
+            _ if subject == TestSubject::SlowServer => self.compared && !self.strikes_process(),
             FaultScript::FirstStart(ElectorStart::Before) => subject.is_elected(),
             FaultScript::FirstStart(ElectorStart::Along) | FaultScript::Stranger(..) => true,
             // It differs from other plain candidates where a Lease is missing or emptied, and nowhere else.

@@ -33,6 +33,8 @@ pub enum TestSubject {
     AsClientGo,
     /// Candidates of Elector in their usual mode, where there is no elector.
     AutoAlone,
+    /// The first ones with the timing for a slow API server (`--timing slow-server`).
+    SlowServer,
     /// Unmodified client-go candidates (`Coordinated: true`), elected by Elector.
     Coordinated,
     /// Unmodified client-go that takes the Lease by itself.
@@ -91,6 +93,7 @@ impl TestSubject {
                 | Self::IgnoringTasks
                 | Self::Command
                 | Self::TrappingCommand
+                | Self::SlowServer
                 | Self::Coordinated
         )
     }
@@ -104,7 +107,7 @@ impl TestSubject {
     pub(crate) fn asks(self) -> bool {
         matches!(
             self,
-            Self::Ours | Self::PlainOurs | Self::AsClientGo | Self::AutoAlone
+            Self::Ours | Self::PlainOurs | Self::AsClientGo | Self::AutoAlone | Self::SlowServer
         )
     }
 
@@ -164,6 +167,7 @@ impl Binaries {
             | TestSubject::PlainOurs
             | TestSubject::AsClientGo
             | TestSubject::AutoAlone
+            | TestSubject::SlowServer
             | TestSubject::Single => Command::new(&self.guarded),
             TestSubject::Command | TestSubject::TrappingCommand => Command::new(&self.elector),
             TestSubject::KubeLeaderElection | TestSubject::Kubert => {
@@ -197,6 +201,7 @@ impl Binaries {
             TestSubject::IgnoringTasks => &["--ignore-stop"],
             TestSubject::PlainOurs => &["--plain"],
             TestSubject::AsClientGo => &["--as-client-go"],
+            TestSubject::SlowServer => &["--slow-server"],
             TestSubject::Single => &["--single"],
             TestSubject::Coordinated => &["--rejoin"],
             TestSubject::Plain => &["--rejoin", "--coordinated=false"],

@@ -101,6 +101,7 @@ fn the_timing_can_be_chosen_by_name_or_by_its_durations() {
             Timing::many_leases().retry_period(seconds(3)),
         ),
         ("--timing outage-proof", Timing::outage_proof()),
+        ("--timing slow-server", Timing::slow_server()),
         (
             "--lease-duration 20s --renew-deadline 9s",
             Timing::new(seconds(20), seconds(9)),

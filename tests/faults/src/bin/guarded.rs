@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use elector_candidate::{Candidate, Config, Leadership, shutdown_signal};
+use elector_candidate::{Candidate, Config, Leadership, Timing, shutdown_signal};
 use elector_faults::RegisterClient;
 use elector_runtime::{ClientArgs, connect};
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,6 +39,9 @@ struct GuardedArgs {
     /// The same, and a missing Lease at once
     #[arg(long, conflicts_with_all = ["single", "command", "plain"])]
     as_client_go: bool,
+    /// With the timing for a slow API server
+    #[arg(long, conflicts_with_all = ["single", "command"])]
+    slow_server: bool,
     #[arg(long, required_unless_present_any = ["single", "command"])]
     kubeconfig: Option<PathBuf>,
     #[arg(long, default_value = "default")]
@@ -80,7 +83,10 @@ async fn main() -> Result<()> {
         _ => Config::new(args.lease, "1.0.0"),
     };
     let config = config.namespace(args.namespace).identity(args.name);
-    let config = config.instance_lock(lock);
+    let mut config = config.instance_lock(lock);
+    if args.slow_server {
+        config = config.timing(Timing::slow_server());
+    }
     let candidate = Candidate::new(config, cluster.into())?;
     let work = move |leadership: Leadership| {
         // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.
