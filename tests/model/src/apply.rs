@@ -9,8 +9,8 @@ use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy};
 use elector_verify::Actor;
 
 use super::clocks::TICK_SECONDS;
+use super::lease_message::{LeaseMessage, LeaseRequest};
 use super::mutant::Mutant;
-use super::process::{LeaseMessage, LeaseRequest};
 use super::run::Run;
 use super::state::SystemState;
 use super::store::{Landed, Property, Side, names};

@@ -28,6 +28,7 @@ mod elector_variation;
 mod group;
 mod instance;
 mod intern;
+mod lease_message;
 #[cfg(test)]
 mod meaning;
 mod mutant;

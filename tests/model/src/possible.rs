@@ -5,8 +5,9 @@ use std::rc::Rc;
 use elector_protocol::elector::Effect;
 
 use super::elector::ElectorProcess;
+use super::lease_message::LeaseMessage;
 use super::mutant::Mutant;
-use super::process::{LeaseMessage, ModelProcess, ProcessWork};
+use super::process::{ModelProcess, ProcessWork};
 use super::state::SystemState;
 use super::store::{LeaseStore, Side};
 use super::system::ModelSystem;

@@ -10,17 +10,15 @@ use elector_protocol::holder::{
     Effect, Holder, HolderConfig, LeaseEvent, LeaseOutcome, StopReason, WriteKind,
 };
 use elector_protocol::registration::Registration;
-use elector_protocol::{
-    Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering,
-    ResourceVersion,
-};
+use elector_protocol::{Identity, Instant, LeaseSnapshot, Renumber, Renumbering};
 
 use super::instance::{ModelInstance, term_of};
+use super::lease_message::{LeaseMessage, LeaseNews, LeaseRequest};
 use super::mutant::Mutant;
 use super::numbers::{FRESH, MOMENT, NOW, timestamp};
 use super::process_variation::ProcessVariation;
 use super::run::{ModelLock, Run};
-use super::store::{LeaseStore, NAMES, Side, names};
+use super::store::{LeaseStore, NAMES, names};
 use super::witness::Witnesses;
 
 /// One process.
@@ -48,32 +46,6 @@ pub(super) struct ModelProcess {
     started: Option<Instant>,
     /// Kept for mutants alone.
     pub(super) variation: ProcessVariation,
-}
-
-/// A change of the Lease that a watch delivers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum LeaseNews {
-    Seen(LeaseSnapshot),
-    Deleted(ResourceVersion),
-}
-
-/// A request that changes the Lease.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum LeaseRequest {
-    /// By a life of this name.
-    Put(usize, WriteKind, LeaseWrite),
-    Post(LeaseRecord),
-}
-
-/// A request and what became of it. A POST has no kind.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum LeaseMessage {
-    /// Sent. It may land.
-    Sent(LeaseRequest),
-    /// It landed; the reply is under way.
-    Landed(Option<WriteKind>, LeaseSnapshot),
-    /// It can never land; the refusal is under way.
-    Dead(Option<WriteKind>),
 }
 
 /// The state of a term's work.
@@ -554,78 +526,4 @@ impl Renumber for ModelProcess {
 /// True if the Lease is there and the watch of a process does not show it.
 fn hides(store: &LeaseStore, run: &Run) -> bool {
     store.lease.is_some() && !run.shows(store)
-}
-
-// === impl LeaseNews, LeaseRequest, LeaseMessage ===
-
-impl LeaseNews {
-    /// The newest change of the Lease, as the watch shows it.
-    fn of(store: &LeaseStore, run: &Run) -> Self {
-        match store.lease.as_ref().filter(|_| run.shows(store)) {
-            Some(lease) => Self::Seen(lease.clone()),
-            None => Self::Deleted(store.revision),
-        }
-    }
-
-    const fn record(&self) -> Option<&LeaseRecord> {
-        match self {
-            Self::Seen(lease) => Some(&lease.record),
-            Self::Deleted(_) => None,
-        }
-    }
-}
-
-impl Renumber for LeaseNews {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        match self {
-            Self::Seen(snapshot) => snapshot.renumber(by),
-            Self::Deleted(version) => version.renumber(by),
-        }
-    }
-}
-
-impl LeaseRequest {
-    /// True if it may be applied, now or later. A PUT on a revision that was replaced never is (R2); a POST waits for
-    /// the name to be absent.
-    fn may_land(&self, store: &LeaseStore) -> bool {
-        match self {
-            Self::Put(_, _, write) => store.may_accept(write, Side::Candidate),
-            Self::Post(_) => store.lease.is_none() || store.interference.deletions > 0,
-        }
-    }
-
-    /// The write over another record that it is, if it is one.
-    const fn write(&self) -> Option<&LeaseWrite> {
-        match self {
-            Self::Put(_, _, write) => Some(write),
-            Self::Post(_) => None,
-        }
-    }
-
-    /// The kind of write. A POST has none.
-    pub(super) fn kind(&self) -> Option<&WriteKind> {
-        match self {
-            Self::Put(_, kind, _) => Some(kind),
-            Self::Post(_) => None,
-        }
-    }
-}
-
-impl Renumber for LeaseRequest {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        match self {
-            Self::Put(_, _, write) => write.renumber(by),
-            Self::Post(record) => record.renumber(by),
-        }
-    }
-}
-
-impl Renumber for LeaseMessage {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        match self {
-            Self::Sent(request) => request.renumber(by),
-            Self::Landed(_, snapshot) => snapshot.renumber(by),
-            Self::Dead(_) => {}
-        }
-    }
 }

@@ -102,19 +102,6 @@ async fn a_wait_after_a_term_is_told_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_elected_candidate_waits_for_an_elector_without_a_bound_and_creates_nothing() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    cluster.delete_lease();
-    let running = start(&cluster, crate::elected(), obedient);
-    pass(600_000).await;
-    let told = waits(&running);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].reason(), "an elector has to grant the lease");
-    assert_eq!(told[0].at_most(), None);
-    assert!(running.guards.lock().unwrap().is_empty() && cluster.lease().is_none());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_missing_right_is_named_at_the_first_start_with_the_mode_that_needs_it() {
     let candidates = "leasecandidates.coordination.k8s.io";
     let leases = "leases.coordination.k8s.io";

@@ -132,35 +132,30 @@ async fn without_a_server_the_clock_ends_first_the_belief_then_the_holder_and_ne
     near(15_000, follower.last_at() - accepted);
     cluster.heal();
     follower.is_told(3).await;
-    assert_eq!(
-        follower.told(),
-        [
-            change(Some("me"), false, false),
-            change(None, false, true),
-            change(None, false, false),
-        ]
-    );
+    let held = change(Some("me"), false, false);
+    let [stale, free] = [true, false].map(|stale| change(None, false, stale));
+    assert_eq!(follower.told(), [held, stale, free]);
 }
 
+/// A record that stands still says nothing, so the clock wakes those who follow, and the session itself the channel.
 #[tokio::test(start_paused = true)]
 async fn the_holder_of_a_record_that_stands_still_is_not_told_although_the_server_answers() {
     let cluster = OneLease::new(&[V1BETA1]);
     let running = start(&cluster, elected(), obedient);
     running.registered().await;
+    let mut channel = running.handle.watch();
     cluster.grant("other"); // For 5 s, and never accepted.
     let follower = Follower::of(&running.handle);
     follower.is_told(1).await;
     let granted = Instant::now();
+    let is_held = |status: &LeaseStatus| status.holder().is_some();
+    channel.wait_for(is_held).await.unwrap();
+    channel.wait_for(|status| !is_held(status)).await.unwrap();
     follower.is_told(2).await;
     assert!((granted.elapsed().as_secs_f64() - 5.0).abs() < 0.05);
     pass(60_000).await;
-    assert_eq!(
-        follower.told(),
-        [
-            change(Some("other"), false, false),
-            change(None, false, false)
-        ]
-    );
+    let [held, free] = [Some("other"), None].map(|holder| change(holder, false, false));
+    assert_eq!(follower.told(), [held, free]);
 }
 
 /// P-X-R5: the check is computed from the clock, so a session that is not polled prolongs nothing.
@@ -222,24 +217,6 @@ async fn new_work_may_begin_until_the_term_is_to_stop() {
     assert!(task.await.unwrap_err().is_cancelled());
     eventually(|| !handle.is_leader()).await;
     assert!(handle.leadership().is_none());
-}
-
-/// A record that stands still says nothing, so the session itself has to wake those who follow.
-#[tokio::test(start_paused = true)]
-async fn the_channel_wakes_when_the_record_of_another_expires() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, elected(), obedient);
-    running.registered().await;
-    cluster.grant("other"); // For 5 s, and never accepted.
-    let mut channel = running.handle.watch();
-    let other = |status: &LeaseStatus| status.holder().is_some_and(|it| it.as_str() == "other");
-    channel.wait_for(other).await.unwrap();
-    let granted = Instant::now();
-    channel
-        .wait_for(|status| status.holder().is_none())
-        .await
-        .unwrap();
-    assert!((granted.elapsed().as_secs_f64() - 5.0).abs() < 0.05);
 }
 
 #[cfg(feature = "tokio-util-0-7")]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_candidate::TermEnd;
 use elector_protocol::holder::Loss;
-use elector_testing::{OneLease, eventually};
+use elector_testing::{OneLease, SentRequest, eventually};
 
 use crate::{V1BETA1, config, leader, obedient, pass};
 
@@ -19,14 +19,9 @@ async fn an_event_that_cannot_be_read_calls_for_a_read() {
     cluster.overwrite_lease("renewTime", "soon".into());
     pass(100).await;
     let requests = cluster.object_requests_since(spoilt);
-    assert!(
-        requests.iter().any(|request| request.what == GET),
-        "{requests:?}"
-    );
-    assert!(
-        running.guard().is_leader(),
-        "nobody says that another one leads"
-    );
+    let is_read = |request: &SentRequest| request.what == GET;
+    assert!(requests.iter().any(is_read), "{requests:?}");
+    assert!(running.guard().is_leader());
     // The object cannot confirm the term either, so belief ends at its deadline.
     assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
 }
@@ -45,16 +40,10 @@ async fn a_lease_that_a_list_does_not_show_is_lost_at_once() {
     cluster.faults().break_watches();
     let (end, at) = running.end().await;
     assert_eq!(end, TermEnd::Lost(Loss::Deleted));
-    assert!(
-        at.since(deleted) <= Duration::from_millis(1_500),
-        "{:?}",
-        at.since(deleted)
-    );
-    assert_eq!(
-        cluster.last("PUT leases/web"),
-        renewed,
-        "nothing else has told"
-    );
+    let took = at.since(deleted);
+    assert!(took <= Duration::from_millis(1_500), "{took:?}");
+    // Nothing else has told.
+    assert_eq!(cluster.last("PUT leases/web"), renewed);
 }
 
 /// A deleted candidate is no lost lease (R13): a stranger that deletes it has not taken the lease.

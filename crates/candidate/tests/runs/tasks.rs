@@ -108,11 +108,10 @@ async fn tasks_of_work_that_has_returned_are_aborted_before_the_lease_is_handed_
     let to = Identity::new("better").unwrap();
     assert_eq!(running.end().await.0, TermEnd::HandedOver { to });
     let seen = dropped.seen();
-    let me = Identity::new("me");
-    assert!(
-        seen.len() == 2 && seen.iter().all(|(_, holder)| *holder == me),
-        "{seen:?}"
-    );
+    let holds = seen
+        .iter()
+        .all(|(_, holder)| *holder == Identity::new("me"));
+    assert!(seen.len() == 2 && holds, "{seen:?}");
     assert!(seen.iter().all(|(at, _)| at.since(begun) < seconds(1)));
 }
 
@@ -145,13 +144,9 @@ async fn the_lease_is_held_until_the_last_task_has_ended() {
     assert_eq!(running.count(stopped), 0);
     drop(release);
     eventually(|| running.count(stopped) == 1).await;
-    assert_eq!(
-        running.outcome().await,
-        RunOutcome::WorkEnded {
-            value: 42,
-            term: TermEnd::Released
-        }
-    );
+    let (value, term) = (42, TermEnd::Released);
+    let ended = RunOutcome::WorkEnded { value, term };
+    assert_eq!(running.outcome().await, ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,13 +170,9 @@ async fn a_panic_of_a_task_ends_the_run_as_one_of_the_work() {
             }
         })
         .await;
-        assert_eq!(
-            running.outcome().await,
-            RunOutcome::WorkPanicked {
-                message: "out of cheese".into(),
-                term: TermEnd::Released
-            }
-        );
+        let (message, term) = ("out of cheese".to_owned(), TermEnd::Released);
+        let panicked = RunOutcome::WorkPanicked { message, term };
+        assert_eq!(running.outcome().await, panicked);
         assert_eq!(told.load(Ordering::SeqCst), 1, "the rest may end in order");
     }
 }

@@ -26,14 +26,8 @@ fn bad_input_gets_one_clear_line() {
         let output = explain(&arguments, input);
         let stderr = text(&output.stderr);
         assert!(stderr.starts_with(expected), "{stderr}");
-        assert!(
-            stderr
-                .lines()
-                .filter(|line| line.starts_with("error"))
-                .count()
-                == 1,
-            "{stderr}"
-        );
+        let errors = stderr.lines().filter(|line| line.starts_with("error"));
+        assert_eq!(errors.count(), 1, "{stderr}");
         assert_eq!(output.status.code(), Some(1));
     }
 }

@@ -21,21 +21,15 @@ fn explain(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
     child.wait_with_output().unwrap()
 }
 
 fn rows(arguments: &[&str], input: &str) -> Value {
-    let output = explain(
-        &[&["-f", "-", "--now", NOW, "-o", "json"], arguments].concat(),
-        input,
-    );
-    serde_json::from_slice(&output.stdout).unwrap()
+    let arguments = [&["-f", "-", "--now", NOW, "-o", "json"], arguments].concat();
+    serde_json::from_slice(&explain(&arguments, input).stdout).unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -55,17 +49,9 @@ fn candidate(name: &str, version: &str) -> Value {
 fn a_list_of_mixed_kinds_is_explained_and_bad_objects_are_named() {
     let output = explain(&["-f", MIXED, "--now", NOW], "");
     assert_eq!(output.status.code(), Some(1), "something was malformed");
-    assert_eq!(
-        text(&output.stderr),
-        "error: Lease default/bad: spec.leaseDurationSeconds: Invalid value: \"x\": must be a 32-bit integer\n"
-    );
-    let table = text(&output.stdout);
-    let expected = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/explain/mixed.txt"
-    ))
-    .unwrap();
-    assert_eq!(table, expected);
+    let fault = "error: Lease default/bad: spec.leaseDurationSeconds: Invalid value: \"x\": must be a 32-bit integer\n";
+    assert_eq!(text(&output.stderr), fault);
+    assert_eq!(text(&output.stdout), include_str!("mixed.txt"));
 }
 
 #[test]
@@ -114,15 +100,11 @@ fn a_leader_that_cannot_be_asked_to_make_room_is_explained() {
     });
     let two = format!("{}\n{}", candidate("a", "1.1.0"), candidate("b", "1.2.0"));
     let row = &rows(&[], &format!("{two}\n{lease}"))[0];
-    assert_eq!(
-        (&row["action"], &row["holder"]),
-        (&json!("none"), &json!("b"))
-    );
-    assert_eq!(
-        row["reason"],
-        "a is better, but b cannot be asked to yield: the server drops spec.preferredHolder and b does not read \
-         the annotation"
-    );
+    assert_eq!(row["action"], "none");
+    assert_eq!(row["holder"], "b");
+    let reason = "a is better, but b cannot be asked to yield: the server drops spec.preferredHolder and b does not read \
+                  the annotation";
+    assert_eq!(row["reason"], reason);
 }
 
 /// (R16) What counts, and what is ignored for which reason.
@@ -140,32 +122,24 @@ fn an_operators_word_is_shown_whether_it_counts_or_not() {
         let mut annotated = candidate("c", "1.3.0");
         annotated["metadata"]["annotations"] = json!({"elector.dev/stand-down": "maybe"});
         let input = format!("{candidates}\n{annotated}\n{lease}");
-        let row = rows(&[], &input)[0].clone();
-        (
-            row,
-            text(&explain(&["-f", "-", "--now", NOW], &input).stdout),
-        )
+        let table = explain(&["-f", "-", "--now", NOW], &input).stdout;
+        (rows(&[], &input)[0].clone(), text(&table))
     };
     let note = "candidate c: metadata.annotations[elector.dev/stand-down]: Invalid value: \"maybe\": must be an RFC 3339 \
                 time, or \"true\"";
     let (row, table) = said("2026-11-20T06:00:00Z", "b until 2026-11-20T05:40:00+00:00");
-    assert_eq!(
-        row["operator"],
-        json!({
-            "freeze": "2026-11-20T06:00:00.000000Z",
-            "prefer": {"candidate": "b", "until": "2026-11-20T05:40:00.000000Z"},
-            "ignored": [note],
-        })
-    );
-    assert_eq!(
-        row["reason"],
-        "b is better, but a is not asked to make room: the lease is frozen for another 1798.0s"
-    );
+    let operator = json!({
+        "freeze": "2026-11-20T06:00:00.000000Z",
+        "prefer": {"candidate": "b", "until": "2026-11-20T05:40:00.000000Z"},
+        "ignored": [note],
+    });
+    assert_eq!(row["operator"], operator);
+    let frozen =
+        "b is better, but a is not asked to make room: the lease is frozen for another 1798.0s";
+    assert_eq!(row["reason"], frozen);
     let best = &row["candidates"][0];
-    assert_eq!(
-        (&best["name"], &best["reason"]),
-        (&json!("b"), &json!("is preferred by an operator"))
-    );
+    assert_eq!(best["name"], "b");
+    assert_eq!(best["reason"], "is preferred by an operator");
     for line in [
         "no leader is asked to make room until 2026-11-20T06:00:00.000000Z\n",
         "b goes before all others until 2026-11-20T05:40:00.000000Z\n",
@@ -177,40 +151,25 @@ fn an_operators_word_is_shown_whether_it_counts_or_not() {
         assert_eq!(row["reason"], "a leads and no candidate is better");
         row["operator"]["ignored"].clone()
     };
-    assert_eq!(
-        ignored(NOW, "x until 2026-11-20T06:00:00Z"),
-        json!([
-            "elector.dev/freeze until 2026-11-20T05:30:02.000000Z is over",
-            "elector.dev/prefer until 2026-11-20T06:00:00.000000Z: no eligible candidate has the name x",
-            note,
-        ])
-    );
+    let expected = json!([
+        "elector.dev/freeze until 2026-11-20T05:30:02.000000Z is over",
+        "elector.dev/prefer until 2026-11-20T06:00:00.000000Z: no eligible candidate has the name x",
+        note,
+    ]);
+    assert_eq!(ignored(NOW, "x until 2026-11-20T06:00:00Z"), expected);
 }
 
 #[test]
 fn filters_leave_others_out() {
     let one = candidate("a", "1.1.0").to_string();
-    assert_eq!(
-        rows(&["web", "-n", "default"], &one)
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
-    assert_eq!(rows(&["-n", "elsewhere"], &one), json!([]));
-    assert_eq!(
-        rows(&["-n", "elsewhere", "-A"], &one)
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    let found = |arguments: &[&str]| rows(arguments, &one).as_array().unwrap().len();
+    assert_eq!(found(&["web", "-n", "default"]), 1);
+    assert_eq!(found(&["-n", "elsewhere"]), 0);
+    assert_eq!(found(&["-n", "elsewhere", "-A"]), 1);
     let output = explain(&["-f", "-", "other"], &one);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(
-        text(&output.stderr),
-        "error: failed to find lease other in any namespace: there is no such Lease, and no candidate names it\n"
-    );
+    let line = "error: failed to find lease other in any namespace: there is no such Lease, and no candidate names it\n";
+    assert_eq!(text(&output.stderr), line);
 }
 
 /// (R23) Events that stand in the input say what is held back, in either form and wherever they stand.
@@ -243,20 +202,16 @@ fn what_electors_told_in_events_is_held_back() {
     let row = explained(event("u"));
     assert_eq!(row["action"], "none", "{row:#}");
     assert_eq!(row["preferredHolder"], "");
-    assert_eq!(
-        row["reason"],
-        "b is better, but a is not asked to make room for another 600.0s: the last hand-over was not accepted"
-    );
+    let reason = "b is better, but a is not asked to make room for another 600.0s: the last hand-over was not accepted";
+    assert_eq!(row["reason"], reason);
     let held_back = json!({
         "candidate": "b", "until": "2026-11-20T05:40:02.000000Z", "reason": "the last hand-over was not accepted",
     });
     assert_eq!(row["heldBack"], held_back);
     // That one is about a Lease that was deleted since.
     let row = explained(event("another"));
-    assert_eq!(
-        (&row["action"], &row["heldBack"]),
-        (&"prefer".into(), &Value::Null)
-    );
+    assert_eq!(row["action"], "prefer");
+    assert_eq!(row["heldBack"], Value::Null);
 }
 
 /// (R16) One process leads both parts of a group, and another one has been there for an hour.
@@ -284,30 +239,19 @@ fn a_part_of_a_group_says_to_which_candidate_it_is_assigned() {
     }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
     let rows = rows(&[], &list);
-    assert_eq!(
-        rows[0]["group"],
-        json!({"name": "web", "assigned": "b.web-0"})
-    );
-    assert_eq!(
-        (&rows[0]["action"], &rows[0]["reason"]),
-        (
-            &json!("prefer"),
-            &json!("a.web-0 is asked to make room: b.web-0 is assigned this part of its group")
-        )
-    );
-    assert_eq!(
-        rows[1]["group"],
-        json!({"name": "web", "assigned": "a.web-1"})
-    );
-    assert_eq!(rows[1]["action"], "none");
+    for (part, assigned, action) in [(0, "b.web-0", "prefer"), (1, "a.web-1", "none")] {
+        let group = json!({"name": "web", "assigned": assigned});
+        assert_eq!(rows[part]["group"], group);
+        assert_eq!(rows[part]["action"], action);
+    }
+    let reason = "a.web-0 is asked to make room: b.web-0 is assigned this part of its group";
+    assert_eq!(rows[0]["reason"], reason);
     // One lease is explained as a part of all.
     let output = explain(&["-f", "-", "--now", NOW, "web-1"], &list);
     let table = text(&output.stdout);
     assert_eq!(table.lines().count(), 5, "{table}");
     let line = table.lines().nth(2).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
-    assert_eq!(
-        words.join(" "),
-        "elector.dev/group web this part of the group is assigned to a.web-1"
-    );
+    let assigned = "elector.dev/group web this part of the group is assigned to a.web-1";
+    assert_eq!(words.join(" "), assigned);
 }

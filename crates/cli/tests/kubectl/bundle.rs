@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::cluster::{elector_pod, list};
-use crate::server::{TestServer, failure, text};
+use crate::server::{TestServer, assert_has, failure, text};
 
 /// A cluster with a lease in the namespace `shop`, and an elector that has restarted once.
 fn server() -> TestServer {
@@ -39,10 +39,8 @@ fn unpacked(server: &TestServer, arguments: &[&str]) -> (BTreeMap<String, String
     let output = server.run(&[&["bundle", "-f", shown], arguments].concat());
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert!(
-        stdout.starts_with(&format!("{shown} written, ")),
-        "{stdout}"
-    );
+    let written = format!("{shown} written, ");
+    assert!(stdout.starts_with(&written), "{stdout}");
     let file = std::fs::File::open(&path).unwrap();
     let mut archive = tar::Archive::new(GzDecoder::new(file));
     let files = archive.entries().unwrap().map(|entry| {
@@ -67,37 +65,25 @@ fn a_bundle_has_all_that_an_election_depends_on_and_no_secret() {
     for name in names.split_whitespace() {
         assert!(files.contains_key(name), "{name}: {:?}", files.keys());
     }
-    assert_eq!(
-        files["logs/elector-0.log"],
-        "{\"msg\":\"granted shop/web\"}\n"
-    );
+    let log = "{\"msg\":\"granted shop/web\"}\n";
+    assert_eq!(files["logs/elector-0.log"], log);
     let elections: Value = serde_json::from_str(&files["elections.json"]).unwrap();
     let objects = elections["items"].as_array().unwrap();
-    let names: Vec<_> = objects
-        .iter()
-        .map(|each| format!("{} {}", each["kind"], each["metadata"]["name"]))
-        .collect();
+    let name = |each: &Value| format!("{} {}", each["kind"], each["metadata"]["name"]);
+    let names: Vec<_> = objects.iter().map(name).collect();
     // A Lease that is not elected is no part of it.
     assert_eq!(names, ["\"LeaseCandidate\" \"a\"", "\"Lease\" \"web\""]);
-    assert!(
-        files.values().all(|text| !text.contains("s3cret")),
-        "{files:#?}"
-    );
+    let has_secret = |text: &String| text.contains("s3cret");
+    assert!(!files.values().any(has_secret), "{files:#?}");
     // The embedded server has no policies.
-    assert!(files["README.txt"].contains("failed to list validatingadmissionpolicies"));
-    assert!(
-        stderr.contains("failed to list validatingadmissionpolicies"),
-        "{stderr}"
-    );
+    for told in [&files["README.txt"], &stderr] {
+        assert_has(told, "failed to list validatingadmissionpolicies");
+    }
     // It can be explained.
-    std::fs::write(
-        server.folder().join("elections.json"),
-        &files["elections.json"],
-    )
-    .unwrap();
     let path = server.folder().join("elections.json");
+    std::fs::write(&path, &files["elections.json"]).unwrap();
     let said = server.says(&["explain", "-A", "-f", path.to_str().unwrap()]);
-    assert!(said.contains("web"), "{said}");
+    assert_has(&said, "web");
     // No file is overwritten.
     let path = server.folder().join("bundle.tar.gz");
     let output = server.run(&["bundle", "-f", path.to_str().unwrap()]);

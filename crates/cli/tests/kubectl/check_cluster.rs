@@ -8,12 +8,13 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::cluster::{authorize, elector_pod, list, pod};
-use crate::server::{TestServer, failure, text};
+use crate::server::{TestServer, assert_has, failure, text};
 
 const ELECTORS: &str = "/api/v1/namespaces/elector-system/pods";
 const FLOW_SCHEMA: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/elector";
 const BUDGET: &str = "/apis/policy/v1/namespaces/elector-system/poddisruptionbudgets/elector";
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A cluster with an installation, in which one lease is led by a Pod.
 fn server() -> TestServer {
@@ -23,15 +24,10 @@ fn server() -> TestServer {
     server.lease(("default", "web"), &json!({"holderIdentity": "web-0"}));
     server.candidate(("default", "web-0"), "web", "1.1.0");
     server.record(PODS, list(&[pod(("default", "web-0"), "node-a")]));
-    electors(
-        &server,
-        &[("elector-0", "node-a"), ("elector-1", "node-b")],
-        env!("CARGO_PKG_VERSION"),
-    );
-    server.record(
-        FLOW_SCHEMA,
-        json!({"spec": {}, "status": {"conditions": []}}),
-    );
+    let pods = [("elector-0", "node-a"), ("elector-1", "node-b")];
+    electors(&server, &pods, VERSION);
+    let flow_schema = json!({"spec": {}, "status": {"conditions": []}});
+    server.record(FLOW_SCHEMA, flow_schema);
     let status = json!({"disruptionsAllowed": 1, "expectedPods": 2});
     server.record(BUDGET, json!({"status": status}));
     authorize(&server, |_, _| false);
@@ -39,10 +35,9 @@ fn server() -> TestServer {
 }
 
 fn electors(server: &TestServer, pods: &[(&str, &str)], version: &str) {
-    let pods = pods
-        .iter()
-        .map(|(name, node)| elector_pod(name, node, version));
-    server.record(ELECTORS, list(&pods.collect::<Vec<_>>()));
+    let pod = |(name, node): &(&str, &str)| elector_pod(name, node, version);
+    let pods: Vec<_> = pods.iter().map(pod).collect();
+    server.record(ELECTORS, list(&pods));
 }
 
 /// The lines about a check: level, result and fix.
@@ -76,12 +71,8 @@ fn an_installation_without_faults_has_a_line_for_each_check() {
     let electors = said("electors");
     assert_eq!(electors.len(), 3, "{electors:?}");
     assert!(electors.iter().all(|line| line[0] == "ok"), "{electors:?}");
-    let candidates = [
-        "ok",
-        "the accounts of candidates, 1, have the permissions they need",
-        "",
-    ];
-    assert_eq!(said("candidates"), [candidates]);
+    let permissions = "the accounts of candidates, 1, have the permissions they need";
+    assert_eq!(said("candidates"), [["ok", permissions, ""]]);
     assert_eq!(said("words")[0][0], "ok");
     assert_eq!(said("finalizers").len(), 0);
     // The embedded server is of 1.36.
@@ -117,10 +108,8 @@ fn a_candidate_whose_account_may_not_renew_is_an_error() {
     let lines = lines(&server, "candidates", &asked);
     let [level, result, _] = &lines[0];
     assert_eq!(level, "error");
-    assert!(
-        result.contains("create leasecandidates.coordination.k8s.io in default"),
-        "{result}"
-    );
+    let lack = "create leasecandidates.coordination.k8s.io in default";
+    assert_has(result, lack);
 }
 
 #[test]
@@ -147,10 +136,8 @@ fn the_writers_of_a_lease_are_listed() {
     let binding = json!({
         "metadata": {"name": "web"}, "roleRef": {"kind": "Role", "name": "web"}, "subjects": subjects,
     });
-    server.record(
-        &format!("{rbac}/namespaces/default/rolebindings"),
-        list(&[binding]),
-    );
+    let bindings = format!("{rbac}/namespaces/default/rolebindings");
+    server.record(&bindings, list(&[binding]));
     for kind in ["clusterroles", "clusterrolebindings"] {
         server.record(&format!("{rbac}/{kind}"), list(&[]));
     }
@@ -158,25 +145,18 @@ fn the_writers_of_a_lease_are_listed() {
     let by = "by RoleBinding web of Role web";
     let everybody = format!("Group system:serviceaccounts may update default/web, {by}");
     let web = format!("ServiceAccount default/web may update default/web, {by}");
-    let said: Vec<_> = lines
-        .iter()
-        .map(|line| (line[0].as_str(), line[1].as_str()))
-        .collect();
-    assert_eq!(
-        said,
-        [("warning", everybody.as_str()), ("ok", web.as_str())]
-    );
+    let said = lines.iter().map(|[level, result, _]| [level, result]);
+    let expected = [["warning", everybody.as_str()], ["ok", &web]];
+    assert_eq!(said.collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn what_keeps_electors_there_is_looked_at() {
     let server = server();
     let dangling = json!([{"type": "Dangling", "status": "True"}]);
-    let level = json!({"name": "leader-election"});
-    server.record(
-        FLOW_SCHEMA,
-        json!({"spec": {"priorityLevelConfiguration": level}, "status": {"conditions": dangling}}),
-    );
+    let spec = json!({"priorityLevelConfiguration": {"name": "leader-election"}});
+    let flow_schema = json!({"spec": spec, "status": {"conditions": dangling}});
+    server.record(FLOW_SCHEMA, flow_schema);
     let start =
         "the FlowSchema elector is without effect: there is no priority level leader-election";
     let remedy = "kubectl get prioritylevelconfigurations";
@@ -187,25 +167,15 @@ fn what_keeps_electors_there_is_looked_at() {
     let remedy = "a drain waits for it";
     expect(&server, "availability", "warning", start, remedy);
 
-    electors(
-        &server,
-        &[("elector-0", "node-a"), ("elector-1", "node-a")],
-        "0.0.7",
-    );
+    let pods = [("elector-0", "node-a"), ("elector-1", "node-a")];
+    electors(&server, &pods, "0.0.7");
     let start = "all electors that are ready run on node node-a";
     let remedy = "kubectl -n elector-system delete pod elector-0";
     expect(&server, "electors", "warning", start, remedy);
-    let start = format!(
-        "this plugin is of version {}, and electors are of 0.0.7",
-        env!("CARGO_PKG_VERSION")
-    );
+    let start = format!("this plugin is of version {VERSION}, and electors are of 0.0.7");
     let remedy = "use the plugin of their version";
     expect(&server, "electors", "warning", &start, remedy);
-    electors(
-        &server,
-        &[("elector-0", "node-a")],
-        env!("CARGO_PKG_VERSION"),
-    );
+    electors(&server, &[("elector-0", "node-a")], VERSION);
     let start = "one elector is ready, and none stands by";
     expect(&server, "electors", "warning", start, "--replicas=2");
 }
@@ -230,13 +200,10 @@ fn before_an_installation_the_cluster_is_asked_whether_it_lets_one_in() {
         ..Config::default()
     });
     authorize(&server, |_, right| right["resource"] == "clusterroles");
-    let resources = json!([{"name": "validatingadmissionpolicies"}]);
-    server.record(
-        "/apis/admissionregistration.k8s.io/v1",
-        json!({"resources": resources}),
-    );
+    let served = json!({"resources": [{"name": "validatingadmissionpolicies"}]});
+    server.record("/apis/admissionregistration.k8s.io/v1", served);
     let refuse = |message: &'static str| {
-        server.answer("/api/v1/namespaces/default/pods", move |body| {
+        server.answer(PODS, move |body| {
             assert_eq!(body["spec"]["priorityClassName"], "system-cluster-critical");
             let status =
                 json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": message});
@@ -247,17 +214,13 @@ fn before_an_installation_the_cluster_is_asked_whether_it_lets_one_in() {
         "pods \"elector-check\" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [x]}]",
     );
     let said = |check| lines(&server, check, &["--pre"]);
-    assert_eq!(
-        said("api")[0][1],
-        "no LeaseCandidates are served yet: the overlay crd fits, and brings them along"
-    );
+    let not_yet = "no LeaseCandidates are served yet: the overlay crd fits, and brings them along";
+    assert_eq!(said("api")[0][1], not_yet);
     assert_eq!(said("policies")[0][0], "ok");
     let [level, result, _] = &said("availability")[0];
     assert_eq!(level, "warning");
-    assert!(
-        result.starts_with("the server has no priority level leader-election"),
-        "{result}"
-    );
+    let missing = "the server has no priority level leader-election";
+    assert!(result.starts_with(missing), "{result}");
     let [level, result, fix] = &said("installer")[0];
     assert_eq!(level, "error");
     let lack = "you lack the permission to create clusterroles.rbac.authorization.k8s.io in all namespaces";
@@ -265,12 +228,10 @@ fn before_an_installation_the_cluster_is_asked_whether_it_lets_one_in() {
     assert!(fix.contains("an administrator"));
     let [level, result, fix] = &said("pods")[0];
     assert_eq!(level, "error");
-    assert!(result.contains("insufficient quota"), "{result}");
-    assert!(
-        fix.contains("a ResourceQuota in default with the scopeSelector PriorityClass"),
-        "{fix}"
-    );
-    server.record("/api/v1/namespaces/default/pods", json!({"kind": "Pod"}));
+    assert_has(result, "insufficient quota");
+    let quota = "a ResourceQuota in default with the scopeSelector PriorityClass";
+    assert_has(fix, quota);
+    server.record(PODS, json!({"kind": "Pod"}));
     assert_eq!(said("pods")[0][0], "ok");
 }
 
@@ -281,7 +242,7 @@ fn check_waits_until_the_electors_are_up_and_not_for_ever() {
     let times = Arc::clone(&asked);
     server.answer(ELECTORS, move |_| {
         let mut pods = [("elector-0", "a"), ("elector-1", "b")]
-            .map(|(name, node)| elector_pod(name, node, env!("CARGO_PKG_VERSION")));
+            .map(|(name, node)| elector_pod(name, node, VERSION));
         if times.fetch_add(1, Ordering::SeqCst) < 2 {
             pods[0]["status"]["conditions"] = json!([]);
         }
@@ -290,16 +251,10 @@ fn check_waits_until_the_electors_are_up_and_not_for_ever() {
     let output = server.run(&["check", "--wait=1m"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
     assert_eq!(asked.load(Ordering::SeqCst), 3);
-    electors(
-        &server,
-        &[("elector-0", "node-a")],
-        env!("CARGO_PKG_VERSION"),
-    );
+    electors(&server, &[("elector-0", "node-a")], VERSION);
     let output = server.run(&["check", "--wait=1s"]);
     let stderr = failure(&output);
-    assert!(
-        stderr.ends_with("error: failed to pass the check in 1s\n"),
-        "{stderr}"
-    );
+    let end = "error: failed to pass the check in 1s\n";
+    assert!(stderr.ends_with(end), "{stderr}");
     assert!(text(&output.stdout).contains("none stands by"));
 }

@@ -3,16 +3,14 @@
 use elector_apiserver::Config;
 use serde_json::json;
 
-use crate::server::TestServer;
+use crate::server::{TestServer, assert_has};
 
 /// The words that are offered for the last of these.
-fn offered(server: &TestServer, words: &[&str]) -> Vec<String> {
+fn completed(server: &TestServer, words: &[&str]) -> Vec<String> {
     let said = server.says(&[&["__complete", "--"], words].concat());
     let choices = said.strip_suffix(":4\n").unwrap();
-    let words = choices
-        .lines()
-        .map(|line| line.split('\t').next().unwrap().to_owned());
-    words.collect()
+    let word = |line: &str| line.split('\t').next().unwrap().to_owned();
+    choices.lines().map(word).collect()
 }
 
 #[test]
@@ -23,52 +21,36 @@ fn commands_flags_values_and_names_are_offered() {
     server.candidate(("default", "a-2"), "web", "1.1.0");
     server.candidate(("default", "other"), "till", "1.1.0");
     server.candidate(("shop", "b"), "desk", "1.1.0");
-    assert_eq!(offered(&server, &["st"]), ["stand-down", "status"]);
-    assert!(offered(&server, &[]).contains(&"explain".to_owned()));
-    assert!(
-        !offered(&server, &[""]).contains(&"__complete".to_owned()),
-        "it is no word for people"
-    );
-    assert_eq!(offered(&server, &["status", "--na"]), ["--namespace"]);
-    assert_eq!(
-        offered(&server, &["status", "-o", ""]),
-        ["wide", "json", "yaml"]
-    );
-    assert_eq!(offered(&server, &["status", ""]), ["till", "web"]);
-    assert_eq!(offered(&server, &["explain", "w"]), ["web"]);
-    assert_eq!(offered(&server, &["check", "--lease", "w"]), ["web"]);
-    assert_eq!(
-        offered(&server, &["status", "web", ""]),
-        [""; 0],
-        "there is one lease"
-    );
+    let offered = |words: &[&str]| completed(&server, words);
+    assert_eq!(offered(&["st"]), ["stand-down", "status"]);
+    assert!(offered(&[]).contains(&"explain".to_owned()));
+    // It is no word for people.
+    assert!(!offered(&[""]).contains(&"__complete".to_owned()));
+    assert_eq!(offered(&["status", "--na"]), ["--namespace"]);
+    assert_eq!(offered(&["status", "-o", ""]), ["wide", "json", "yaml"]);
+    assert_eq!(offered(&["status", ""]), ["till", "web"]);
+    assert_eq!(offered(&["explain", "w"]), ["web"]);
+    assert_eq!(offered(&["check", "--lease", "w"]), ["web"]);
+    // There is one lease.
+    assert_eq!(offered(&["status", "web", ""]), [""; 0]);
     for flag in [
         &["-n", "shop"][..],
         &["--namespace=shop"],
         &["--context", "shop"],
     ] {
-        assert_eq!(
-            offered(&server, &[&["status"], flag, &[""]].concat()),
-            ["desk"]
-        );
+        let words = [&["status"], flag, &[""]].concat();
+        assert_eq!(offered(&words), ["desk"]);
     }
-    assert_eq!(offered(&server, &["prefer", "web", "a-"]), ["a-1", "a-2"]);
-    assert_eq!(
-        offered(&server, &["stand-down", ""]),
-        ["a-1", "a-2", "other"]
-    );
-    assert_eq!(
-        offered(&server, &["status", "--kubeconfig=/nowhere", ""]),
-        [""; 0]
-    );
+    assert_eq!(offered(&["prefer", "web", "a-"]), ["a-1", "a-2"]);
+    assert_eq!(offered(&["stand-down", ""]), ["a-1", "a-2", "other"]);
+    let nowhere = ["status", "--kubeconfig=/nowhere", ""];
+    assert_eq!(offered(&nowhere), [""; 0]);
 }
 
 #[test]
 fn the_executable_that_kubectl_runs_asks_the_plugin() {
     let server = TestServer::start(Config::default());
     let script = server.says(&["completion"]);
-    assert!(
-        script.starts_with("#!/bin/sh\n")
-            && script.contains("kubectl-elector __complete -- \"$@\"")
-    );
+    let script = script.strip_prefix("#!/bin/sh\n").unwrap();
+    assert_has(script, "kubectl-elector __complete -- \"$@\"");
 }

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::cluster::{list, pod};
-use crate::server::{TestServer, failure, text};
+use crate::server::{TestServer, failure};
 
 const NODE: &str = "/api/v1/nodes/node-a";
 
@@ -16,16 +16,9 @@ fn server() -> TestServer {
     server.record(NODE, json!({"metadata": {"name": "node-a"}}));
     let mut ended = pod(("default", "web-9"), "node-a");
     ended["status"]["phase"] = "Succeeded".into();
-    server.record(
-        "/api/v1/pods",
-        list(&[
-            pod(("default", "web-0"), "node-a"),
-            ended,
-            pod(("shop", "till-0"), "node-a"),
-        ]),
-    );
-    let in_default = [pod(("default", "web-0"), "node-a")];
-    server.record("/api/v1/namespaces/default/pods", list(&in_default));
+    let [web, till] = [("default", "web-0"), ("shop", "till-0")].map(|key| pod(key, "node-a"));
+    server.record("/api/v1/pods", list(&[web.clone(), ended, till]));
+    server.record("/api/v1/namespaces/default/pods", list(&[web]));
     let web = "web-0-0123456789abcdef";
     server.lease(("default", "web"), &json!({"holderIdentity": web}));
     server.candidate(("default", web), "web", "1.1.0");
@@ -48,24 +41,17 @@ fn the_candidates_of_a_node_stand_down_and_no_others() {
     let server = server();
     let said = server.says(&["drain", "node-a", "--dry-run=server"]);
     assert_eq!(said.lines().count(), 2, "{said}");
-    assert!(
-        said.lines().all(|line| line.ends_with(" (server dry run)")),
-        "{said}"
-    );
+    let all_end = |said: &str, end: &str| said.lines().all(|line| line.ends_with(end));
+    assert!(all_end(&said, " (server dry run)"), "{said}");
     assert!(!stands_down(&server, "shop", "till-0"), "a dry run wrote");
 
     let mut draining = server.start_plugin(&["drain", "node-a", "--for=30m"]);
     let first = draining.line();
     let web = "default/web-0-0123456789abcdef";
-    assert!(
-        first.starts_with(&format!("{web} stands down until ")),
-        "{first}"
-    );
-    assert!(
-        draining
-            .line()
-            .starts_with("shop/till-0 stands down until ")
-    );
+    let start = format!("{web} stands down until ");
+    assert!(first.starts_with(&start), "{first}");
+    let second = draining.line();
+    assert!(second.starts_with("shop/till-0 stands down until "));
     for (namespace, name, expected) in [
         ("default", "web-0-0123456789abcdef", true),
         ("default", "web-1", false),
@@ -86,11 +72,7 @@ fn the_candidates_of_a_node_stand_down_and_no_others() {
     assert_eq!(line, "node/node-a drained: its candidates, 2, lead nothing");
 
     let said = server.says(&["drain", "node-a", "--undo"]);
-    assert!(
-        said.lines()
-            .all(|line| line.ends_with(" may be elected again")),
-        "{said}"
-    );
+    assert!(all_end(&said, " may be elected again"), "{said}");
     assert!(!stands_down(&server, "shop", "till-0"));
 }
 
@@ -116,10 +98,8 @@ fn a_holder_that_has_died_leads_nothing() {
     });
     server.lease(("default", "web"), &dead);
     let said = server.says(&["drain", "node-a"]);
-    assert!(
-        said.ends_with("node/node-a drained: its candidates, 2, lead nothing\n"),
-        "{said}"
-    );
+    let end = "node/node-a drained: its candidates, 2, lead nothing\n";
+    assert!(said.ends_with(end), "{said}");
 }
 
 #[test]
@@ -132,16 +112,13 @@ fn a_node_that_does_not_exist_is_an_error_and_an_empty_one_is_none() {
     };
     refuse(StatusCode::NOT_FOUND);
     let output = server.run(&["drain", "node-a"]);
-    assert_eq!(text(&output.stderr), "error: failed to find node node-a\n");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(failure(&output), "error: failed to find node node-a\n");
     // An account that may not read nodes.
     refuse(StatusCode::FORBIDDEN);
     server.record("/api/v1/pods", list(&[]));
     let said = server.says(&["drain", "node-a"]);
     assert_eq!(said, "node/node-a has no candidate\n");
     let output = server.run(&["drain", "a/b"]);
-    assert_eq!(
-        text(&output.stderr),
-        "error: failed to use \"a/b\": no node can have that name\n"
-    );
+    let line = "error: failed to use \"a/b\": no node can have that name\n";
+    assert_eq!(failure(&output), line);
 }

@@ -198,6 +198,18 @@ pub(crate) fn failure(output: &Output) -> String {
     text(&output.stderr)
 }
 
+/// Expects a text within another one.
+#[track_caller]
+pub(crate) fn assert_has(text: &str, part: &str) {
+    assert!(text.contains(part), "no {part:?} in {text}");
+}
+
+/// The words of each line of a table.
+pub(crate) fn words(table: &str) -> Vec<Vec<&str>> {
+    let lines = table.lines().map(str::split_whitespace);
+    lines.map(Iterator::collect).collect()
+}
+
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

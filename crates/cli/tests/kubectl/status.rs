@@ -4,7 +4,7 @@ use elector_api::parse_time;
 use elector_apiserver::Config;
 use serde_json::{Value, json};
 
-use crate::server::{TestServer, ago, failure, text};
+use crate::server::{TestServer, ago, assert_has, failure, text, words};
 
 /// A namespace with a lease of each kind.
 fn server() -> TestServer {
@@ -67,27 +67,18 @@ fn a_word_that_ends_more_than_a_day_ahead_is_told_and_one_that_is_over_is_not() 
         });
     });
     let said = server.says(&["status", "led", "--no-headers"]);
-    assert!(
-        said.lines().next().unwrap().ends_with(
-            "a has the older emulation version 1.1.0 (not 1.2.0); elector.dev/prefer of b until \
-             2999-01-01T00:00:00.000000Z is more than a day ahead"
-        ),
-        "{said}"
-    );
+    let end = "a has the older emulation version 1.1.0 (not 1.2.0); elector.dev/prefer of b until \
+               2999-01-01T00:00:00.000000Z is more than a day ahead";
+    assert!(said.lines().next().unwrap().ends_with(end), "{said}");
 }
 
 #[test]
 fn one_lease_is_shown_with_its_candidates_even_if_it_has_none() {
     let server = server();
     let said = server.says(&["status", "led"]);
-    let words: Vec<Vec<&str>> = said
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
-    assert_eq!(
-        words[1][..7],
-        ["led", "Led", "a", "3h", "3", "<none>", "2/2"]
-    );
+    let words = words(&said);
+    let led = ["led", "Led", "a", "3h", "3", "<none>", "2/2"];
+    assert_eq!(words[1][..7], led);
     assert_eq!(words[2][..4], ["a", "rank", "1", "1.1.0"]);
     assert_eq!(words[3][..4], ["b", "rank", "2", "1.2.0"]);
     let plain = server.says(&["status", "plain"]);
@@ -104,10 +95,8 @@ fn the_json_form_is_stable_and_yaml_is_the_same() {
     let rows: Value = serde_json::from_str(&server.says(&["status", "led", "-o", "json"])).unwrap();
     let lease = server.api.object("leases", ("default", "led")).unwrap();
     let candidate = |name: &str, rank, version: &str, why: &str| {
-        let object = server
-            .api
-            .object("leasecandidates", ("default", name))
-            .unwrap();
+        let object = server.api.object("leasecandidates", ("default", name));
+        let object = object.unwrap();
         json!({
             "name": name, "eligible": true, "rank": rank, "binaryVersion": version, "emulationVersion": version,
             "renewed": object["spec"]["renewTime"], "why": why,
@@ -126,10 +115,8 @@ fn the_json_form_is_stable_and_yaml_is_the_same() {
     assert_eq!(rows, expected);
     let yaml = server.says(&["status", "led", "-o", "yaml"]);
     assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), expected);
-    assert_eq!(
-        server.says(&["status", "-n", "empty", "-o", "json"]),
-        "[]\n"
-    );
+    let empty = server.says(&["status", "-n", "empty", "-o", "json"]);
+    assert_eq!(empty, "[]\n");
 }
 
 /// A first start (R6): the wait is that of the longest duration that is announced, from what is known of its beginning.
@@ -163,49 +150,33 @@ fn a_lease_that_was_never_led_is_shown_with_the_end_of_its_wait() {
     let (missing, born, free) = (row("missing"), row("born"), row("free"));
     let waits = seconds_from_now(&missing["freeAt"]);
     assert!((20..=40).contains(&waits), "{waits}");
-    assert_eq!(
-        missing["why"],
-        "no Lease exists, and one that was deleted may have a leader for another 40s; a is the only candidate"
-    );
+    let why = "no Lease exists, and one that was deleted may have a leader for another 40s; a is the only candidate";
+    assert_eq!(missing["why"], why);
     let waits = seconds_from_now(&born["freeAt"]);
     assert!((10..=30).contains(&waits), "{waits}");
     let why = born["why"].as_str().unwrap();
-    assert!(
-        why.contains("a former holder may lead for another"),
-        "{why}"
-    );
+    assert_has(why, "a former holder may lead for another");
     assert_eq!(free["freeAt"], Value::Null);
 }
 
 #[test]
 fn nothing_found_is_no_error_and_a_lease_that_does_not_exist_is_one() {
     let server = server();
-    for (arguments, said) in [
-        (
-            &["-n", "empty"][..],
-            "No resources found in empty namespace.\n",
-        ),
-        (&["-n", "other"], "No resources found in other namespace.\n"),
-    ] {
-        let output = server.run(&[&["status"], arguments].concat());
+    for namespace in ["empty", "other"] {
+        let output = server.run(&["status", "-n", namespace]);
+        let said = format!("No resources found in {namespace} namespace.\n");
         assert_eq!(text(&output.stderr), said);
-        assert_eq!(
-            (text(&output.stdout).as_str(), output.status.code()),
-            ("", Some(0))
-        );
+        assert_eq!(text(&output.stdout), "");
+        assert_eq!(output.status.code(), Some(0));
     }
     for command in ["status", "explain"] {
         let output = server.run(&[command, "nope"]);
         let line = "error: failed to find lease default/nope: there is no such Lease, and no candidate names it\n";
-        assert_eq!(text(&output.stderr), line);
-        assert_eq!(
-            (text(&output.stdout).as_str(), output.status.code()),
-            ("", Some(1))
-        );
+        assert_eq!(failure(&output), line);
+        assert_eq!(text(&output.stdout), "");
     }
-    let output = server.run(&["status", "--kubeconfig=/nowhere"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).starts_with("error: failed to read kubeconfig /nowhere: "));
+    let nowhere = failure(&server.run(&["status", "--kubeconfig=/nowhere"]));
+    assert!(nowhere.starts_with("error: failed to read kubeconfig /nowhere: "));
 }
 
 #[test]
@@ -216,62 +187,42 @@ fn a_lease_that_cannot_be_read_is_shown_and_named() {
     let fault = "Lease default/led: spec.leaseDurationSeconds: Invalid value: \"x\": must be a 32-bit integer";
     assert_eq!(failure(&output), format!("error: {fault}\n"));
     let table = text(&output.stdout);
-    let line: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(
-        line[..6],
-        ["led", "Unreadable", "<none>", "<none>", "<none>", "<none>"]
-    );
-    assert!(table.contains(fault), "{table}");
+    let unreadable = ["led", "Unreadable", "<none>", "<none>", "<none>", "<none>"];
+    assert_eq!(words(&table)[1][..6], unreadable);
+    assert_has(&table, fault);
 }
 
 #[test]
 fn what_tenants_write_comes_out_escaped_and_cut() {
     let server = TestServer::start(Config::default());
-    let hostile = format!(
-        "\u{1b}]0;owned\u{7}\u{9b}2J\nLEASE  \u{202e}x\u{2028}{}",
-        "y".repeat(100_000)
-    );
+    let long = "y".repeat(100_000);
+    let hostile = format!("\u{1b}]0;owned\u{7}\u{9b}2J\nLEASE  \u{202e}x\u{2028}{long}");
     let spec = json!({"holderIdentity": &hostile, "preferredHolder": &hostile});
     server.lease(("default", "web"), &spec);
     server.candidate(("default", "a"), "web", &hostile);
     server.candidate(("default", "b"), "web", "1.0.0");
-    server
-        .api
-        .put("leasecandidates", ("default", "b"), |fields| {
-            fields["spec"]["strategy"] = hostile.clone().into();
-        });
+    let key = ("default", "b");
+    server.api.put("leasecandidates", key, |fields| {
+        fields["spec"]["strategy"] = hostile.clone().into();
+    });
     let is_printable = |c: char| c == '\n' || c == '…' || (' '..='~').contains(&c);
-    for arguments in [
-        &["status"][..],
-        &["status", "web"],
-        &["status", "-o", "wide"],
-        &["explain"],
-    ] {
-        let output = server.run(arguments);
+    for arguments in ["status", "status web", "status -o wide", "explain"] {
+        let output = server.run(&arguments.split(' ').collect::<Vec<_>>());
         for said in [text(&output.stdout), text(&output.stderr)] {
             assert!(said.chars().all(is_printable), "{arguments:?}: {said:?}");
             let longest = said.lines().map(str::len).max().unwrap_or(0);
-            assert!(
-                longest < 3000,
-                "{arguments:?}: a line of {longest} characters"
-            );
+            assert!(longest < 3000, "{arguments:?}: {longest} characters");
         }
         let table = text(&output.stdout);
-        assert!(
-            table.contains(r"\u{1b}]0;owned\u{7}\u{9b}2J\nLEASE"),
-            "{table}"
-        );
+        assert_has(&table, r"\u{1b}]0;owned\u{7}\u{9b}2J\nLEASE");
         assert!(table.lines().count() <= 4, "{table}");
     }
     for format in ["json", "yaml"] {
         let document = server.says(&["status", "-o", format]);
         assert!(document.chars().all(is_printable), "{document:?}");
         let rows: Value = serde_saphyr::from_str(&document).unwrap();
-        assert_eq!(
-            rows[0]["holder"],
-            hostile.as_str(),
-            "{format} keeps exact values"
-        );
+        // Documents keep exact values.
+        assert_eq!(rows[0]["holder"], hostile.as_str(), "{format}");
     }
 }
 
@@ -301,27 +252,21 @@ fn groups_are_shown_below_the_leases_with_the_parts_of_each_member() {
         let holder = json!({"holderIdentity": format!("a.{part}")});
         server.lease(("default", part), &holder);
         for member in ["a", "b"] {
-            let name = format!("{member}.{part}");
-            server.candidate(("default", &name), part, "1.1.0");
-            server
-                .api
-                .put("leasecandidates", ("default", &name), |fields| {
-                    fields["metadata"]["labels"] = json!({"elector.dev/group": "web"});
-                    fields["metadata"]["annotations"] = json!({"elector.dev/member": member});
-                });
+            let key = ("default", &*format!("{member}.{part}"));
+            server.candidate(key, part, "1.1.0");
+            server.api.put("leasecandidates", key, |fields| {
+                fields["metadata"]["labels"] = json!({"elector.dev/group": "web"});
+                fields["metadata"]["annotations"] = json!({"elector.dev/member": member});
+            });
         }
     }
     let said = server.says(&["status"]);
-    let groups = said.split_once("\n\n").unwrap().1;
-    assert_eq!(
-        groups,
-        "GROUP   PARTS   LED   TO MOVE   MEMBERS\nweb     2       2     0         a=2 b=0\n"
-    );
+    let groups =
+        "GROUP   PARTS   LED   TO MOVE   MEMBERS\nweb     2       2     0         a=2 b=0\n";
+    assert_eq!(said.split_once("\n\n").unwrap().1, groups);
     let one = server.says(&["status", "web-1", "-A", "--no-headers"]);
     assert!(one.contains("\n\nNAMESPACE   GROUP "), "{one}");
     let rows: Value = serde_json::from_str(&server.says(&["status", "-o", "json"])).unwrap();
-    assert_eq!(
-        rows[1]["group"],
-        json!({"name": "web", "assigned": "a.web-1"})
-    );
+    let group = json!({"name": "web", "assigned": "a.web-1"});
+    assert_eq!(rows[1]["group"], group);
 }

@@ -3,7 +3,7 @@
 use elector_apiserver::Config;
 use serde_json::{Value, json};
 
-use crate::server::{TestServer, ago, text};
+use crate::server::{TestServer, ago, text, words};
 
 fn annotate(server: &TestServer, resource: &str, key: (&str, &str), name: &str, value: &str) {
     server.api.put(resource, key, |fields| {
@@ -25,15 +25,8 @@ fn server() -> TestServer {
     word(("default", "till"), "elector.dev/freeze", &ago(60));
     word(("shop", "web"), "elector.dev/freeze", &ago(-48 * 3600));
     word(("shop", "web"), "elector.dev/prefer", "web for ever");
-    let stands_down = |key, value: &str| {
-        annotate(
-            &server,
-            "leasecandidates",
-            key,
-            "elector.dev/stand-down",
-            value,
-        );
-    };
+    let name = "elector.dev/stand-down";
+    let stands_down = |key, value: &str| annotate(&server, "leasecandidates", key, name, value);
     stands_down(("default", "web"), "true");
     stands_down(("shop", "web"), &ago(-600));
     server
@@ -87,22 +80,15 @@ fn the_command_beside_a_word_undoes_it() {
 #[test]
 fn the_table_says_how_long_is_left() {
     let table = server().says(&["words"]);
-    let lines: Vec<Vec<&str>> = table
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
+    let lines = words(&table);
     let head = "LEASE WORD CANDIDATE STATE UNTIL LEFT UNDO";
     assert_eq!(lines[0].join(" "), head);
     let frozen = &lines[2];
     assert_eq!(frozen[..4], ["web", "freeze", "<none>", "counts"]);
-    assert!(
-        frozen[5].starts_with("59m") || frozen[5].starts_with("60m"),
-        "{frozen:?}"
-    );
-    assert_eq!(
-        frozen[6..],
-        ["kubectl", "elector", "unfreeze", "web", "-n", "default"]
-    );
+    let left = frozen[5];
+    assert!(left.starts_with("59m") || left.starts_with("60m"), "{left}");
+    let undo = "kubectl elector unfreeze web -n default";
+    assert_eq!(frozen[6..].join(" "), undo);
 }
 
 #[test]
@@ -110,21 +96,13 @@ fn check_names_the_words_that_are_left() {
     let server = server();
     let report = server.run(&["check", "-A", "-o", "json"]);
     let lines: Vec<Value> = serde_json::from_slice(&report.stdout).unwrap();
-    let words: Vec<_> = lines
-        .iter()
-        .filter(|line| line["check"] == "words")
-        .collect();
-    assert_eq!(
-        words.len(),
-        6,
-        "those that are over have no line: {words:#?}"
-    );
+    let words = lines.iter().filter(|line| line["check"] == "words");
+    let words: Vec<_> = words.collect();
+    assert_eq!(words.len(), 6, "not those that are over: {words:#?}");
     let start = "default/web is frozen until ";
     assert!(words[0]["result"].as_str().unwrap().starts_with(start));
-    assert_eq!(
-        words[0]["fix"],
-        "to end it: kubectl elector unfreeze web -n default"
-    );
+    let fix = "to end it: kubectl elector unfreeze web -n default";
+    assert_eq!(words[0]["fix"], fix);
     let link = words[0]["link"].as_str().unwrap();
     assert!(link.ends_with("operate.md#forgotten-words"), "{link}");
 }

@@ -4,13 +4,12 @@ use elector::Config;
 use elector_api::EventObject;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::elector::HoldBackCause;
-use elector_testing::{
-    BackgroundTask, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
-};
+use elector_testing::{CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::json;
 
+use crate::restless::{Restlessness, restless};
 use crate::{RunningElector, refuse};
 
 /// An elector that records Events, of a pod of that name.
@@ -69,14 +68,8 @@ async fn each_change_of_leader_is_an_event_on_its_lease() {
         assert_eq!(regarding.kind.as_deref(), Some("Lease"));
         assert_eq!(regarding.name.as_deref(), Some("l"));
         assert_eq!(regarding.uid, lease.metadata.uid);
-        assert_eq!(
-            event.reporting_controller.as_deref(),
-            Some("elector.dev/elector")
-        );
-        assert_eq!(
-            event.reporting_instance.as_deref(),
-            Some("elector_pod_0000000000000007")
-        );
+        let by = [event.reporting_controller, event.reporting_instance].map(Option::unwrap);
+        assert_eq!(by, ["elector.dev/elector", "elector_pod_0000000000000007"]);
     }
 }
 
@@ -102,15 +95,10 @@ async fn an_obstacle_is_reported_once_for_as_long_as_it_stands() {
     }
     drop(candidates);
     let lines = reported(&cluster).await;
-    let conflicts: Vec<_> = lines
-        .iter()
-        .filter(|line| line.contains("StrategyConflict"))
-        .collect();
-    assert_eq!(conflicts.len(), 1, "{lines:#?}");
-    assert!(
-        conflicts[0].starts_with("Warning StrategyConflict x2: "),
-        "{lines:#?}"
-    );
+    let mut conflicts = lines.iter().filter(|it| it.contains("StrategyConflict"));
+    let conflict = conflicts.next().unwrap();
+    assert!(conflict.starts_with("Warning StrategyConflict x2: "));
+    assert_eq!(conflicts.next(), None, "{lines:#?}");
 }
 
 /// (R23) The Event says until when, and why, for those who have nothing but objects.
@@ -121,27 +109,12 @@ async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
     pass(seconds(20)).await;
     let _steady = ScriptedCandidate::start(&cluster, "ns", "steady", "l", "2.0.0");
     pass(seconds(5)).await;
-    let other = cluster.clone();
-    let _restless = BackgroundTask::spawn(async move {
-        for change in 0.. {
-            other.register("ns", "restless", "l", &format!("1.{}.0", 1000 - change));
-            for _ in 0..15 {
-                pass(millis(200)).await;
-                other.acknowledge_once(other.candidates(), "ns", "restless");
-            }
-        }
-    });
+    let _restless = restless(&cluster, Restlessness::Versions);
     pass(seconds(120)).await;
-    let held_back: Vec<_> = events(&cluster)
-        .await
-        .into_iter()
-        .filter_map(|event| {
-            let value = serde_json::to_value(event).unwrap();
-            serde_json::from_value::<EventObject>(value)
-                .unwrap()
-                .hold_back()
-        })
-        .collect();
+    let events = events(&cluster).await.into_iter();
+    let events = events.map(|event| serde_json::to_value(event).unwrap());
+    let events = events.map(|event| serde_json::from_value::<EventObject>(event).unwrap());
+    let held_back: Vec<_> = events.filter_map(|event| event.hold_back()).collect();
     let lines = reported(&cluster).await;
     let [held_back] = held_back.as_slice() else {
         panic!("it is reported once: {lines:#?}");
@@ -149,16 +122,10 @@ async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
     let notice = &held_back.notice;
     assert_eq!(notice.candidate.as_str(), "restless");
     assert_eq!(notice.because, HoldBackCause::NewSinceFailure);
-    assert_eq!(
-        held_back.uid.as_ref().map(ToString::to_string),
-        cluster.lease("ns", "l").object().unwrap().metadata.uid
-    );
-    assert!(
-        lines
-            .iter()
-            .any(|line| line.starts_with("Warning NotAccepted")),
-        "{lines:#?}"
-    );
+    let uid = cluster.lease("ns", "l").object().unwrap().metadata.uid;
+    assert_eq!(held_back.uid.as_ref().map(ToString::to_string), uid);
+    let is_failure = |line: &String| line.starts_with("Warning NotAccepted");
+    assert!(lines.iter().any(is_failure), "{lines:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,12 +156,8 @@ async fn a_lease_that_changes_all_the_time_does_not_flood() {
     // Another namespace has its own.
     let _candidate = ScriptedCandidate::start(&cluster, "quiet", "b", "l", "1.0.0");
     pass(seconds(20)).await;
-    assert_eq!(
-        cluster
-            .requests_with(&["POST", "/namespaces/quiet/events"])
-            .len(),
-        1
-    );
+    let quiet = cluster.requests_with(&["POST", "/namespaces/quiet/events"]);
+    assert_eq!(quiet.len(), 1);
 }
 
 /// Events that are answered late, never or with a refusal: elections go on, and the refusal is one line.

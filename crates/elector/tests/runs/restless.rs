@@ -19,7 +19,7 @@ struct WorkRecord {
 
 /// The change of the account's candidate every three seconds.
 #[derive(Clone, Copy, Debug)]
-enum Restlessness {
+pub(crate) enum Restlessness {
     /// It changes the version of one candidate.
     Versions,
     /// It deletes its candidate and creates one of another name.
@@ -32,7 +32,7 @@ enum Restlessness {
 const ACCEPT_WINDOW: Duration = millis(5_100);
 
 /// Keeps a better candidate registered that acks every ping and changes every three seconds.
-fn restless(cluster: &TestCluster, how: Restlessness) -> BackgroundTask {
+pub(crate) fn restless(cluster: &TestCluster, how: Restlessness) -> BackgroundTask {
     let cluster = cluster.clone();
     BackgroundTask::spawn(async move {
         let mut before: Option<String> = None;

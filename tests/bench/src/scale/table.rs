@@ -2,118 +2,59 @@
 
 use std::fmt::Write as _;
 
-use crate::scale::figures::{GroupMoves, LatencySummary, Phase, ScaleFigures};
+use crate::scale::figures::{
+    BareClient, BareWrites, GroupMoves, LatencySummary, Phase, ScaleFigures,
+};
 
 /// A figure of a measurement, as text.
 type Cell = fn(&ScaleFigures) -> String;
 
-/// The figures, one line each.
-const LINES: [(&str, Cell); 33] = [
-    ("candidates of each lease", |it| it.candidates.to_string()),
-    ("leases of each group", |it| {
-        it.parts.map(|parts| parts.to_string()).unwrap_or_default()
-    }),
-    ("namespaces", |it| it.namespaces.to_string()),
-    ("electors", |it| match it.electors {
-        1 => String::new(),
-        several => several.to_string(),
-    }),
-    ("lease duration, renew interval", |it| {
-        format!("{} s, {:.1} s", it.lease_duration, it.renew_interval)
-    }),
-    ("connections of the candidates, of the elector", |it| {
-        format!("{}, {}", it.connections, it.elector_connections)
-    }),
-    ("leases that get candidates in a second, at most", |it| {
-        it.rate
-            .map_or_else(|| "any".to_owned(), |rate| rate.to_string())
-    }),
-    ("all candidates registered after", |it| {
-        it.registered.map(seconds).unwrap_or_default()
-    }),
-    ("**all leases led after**", |it| match it.is_complete() {
-        true => seconds(it.led),
-        false => format!(
-            "**never**: {} in {}",
-            it.leases_led,
-            seconds(it.election.seconds)
-        ),
-    }),
-    ("registration to grant: p50, p99, max", |it| {
-        latency(&it.to_grant)
-    }),
-    ("registration to accept: p50, p99, max", |it| {
-        latency(&it.to_lead)
-    }),
-    ("events that the elector got", |it| {
-        it.election.events.to_string()
-    }),
-    ("requests of the elector", |it| {
-        it.election.requests.to_string()
-    }),
-    ("of these", |it| kinds(&it.election)),
-    ("requests for each lease", |it| {
-        format!("{:.2}", it.election.requests as f64 / f64::from(it.leases))
-    }),
-    ("processor time of the elector", |it| {
-        seconds(it.election.processor)
-    }),
-    ("**processor time for each event and response**", |it| {
-        micros(it.election.per_event)
-    }),
-    ("processor time for each lease", |it| {
-        micros(it.processor_per_lease())
-    }),
-    (
-        "groups are evened out: moves, the last one after; requests, processor time of the elector",
-        |it| moves(it.balance),
-    ),
-    ("resident, idle", |it| megabytes(it.resident.idle)),
-    ("resident, all led", |it| megabytes(it.resident.elected)),
-    ("resident, after the renewals", |it| {
-        megabytes(it.resident.held)
-    }),
-    ("resident, at most", |it| megabytes(it.resident.most)),
-    ("**resident for each lease**, above idle", |it| {
-        format!("{:.2} KB", it.resident.per_lease / 1024.0)
-    }),
-    ("renewals: for so long, so many", |it| {
-        format!("{}, {}", seconds(it.hold.seconds), it.hold.fleet.renewals)
-    }),
-    ("renewals: events, requests of the elector", |it| {
-        format!("{}, {}", it.hold.events, it.hold.requests)
-    }),
-    ("renewals: processor time of the elector", |it| {
-        format!(
-            "{}, {}",
-            seconds(it.hold.processor),
-            micros(it.hold.per_event)
-        )
-    }),
-    (
-        "a member joins one group: moves, the last one after; requests, processor time of the elector",
-        |it| moves(it.join),
-    ),
-    (
-        "bare client: processor time for each event and response",
-        |it| client(it, |client| micros(client.per_event)),
-    ),
-    ("**elector ÷ bare client**, in that", |it| {
-        client(it, |client| format!("{:.2}", client.ratio))
-    }),
-    ("bare writes: connections", |it| {
-        bare(it, |bare| bare.connections.to_string())
-    }),
-    ("bare writes: registrations, Leases, both", |it| {
-        bare(it, |bare| {
-            let times = [bare.registrations, bare.leases, bare.total];
-            times.map(seconds).join(", ")
-        })
-    }),
-    ("**all led ÷ bare writes**", |it| {
-        bare(it, |bare| format!("{:.2}", bare.ratio))
-    }),
-];
+macro_rules! lines {
+    ($($name:literal: $it:ident => $cell:expr;)*) => {
+        /// The figures, one line each.
+        const LINES: &[(&str, Cell)] = &[$(($name, |$it| $cell)),*];
+    };
+}
+
+lines! {
+    "candidates of each lease": it => it.candidates.to_string();
+    "leases of each group": it => it.parts.map(|parts| parts.to_string()).unwrap_or_default();
+    "namespaces": it => it.namespaces.to_string();
+    "electors": it => if it.electors == 1 { String::new() } else { it.electors.to_string() };
+    "lease duration, renew interval": it => format!("{} s, {:.1} s", it.lease_duration, it.renew_interval);
+    "connections of the candidates, of the elector": it => format!("{}, {}", it.connections, it.elector_connections);
+    "leases that get candidates in a second, at most": it => it.rate.map_or_else(|| "any".to_owned(), |rate| rate.to_string());
+    "all candidates registered after": it => it.registered.map(seconds).unwrap_or_default();
+    "**all leases led after**": it => if it.is_complete() { seconds(it.led) } else {
+        format!("**never**: {} in {}", it.leases_led, seconds(it.election.seconds))
+    };
+    "registration to grant: p50, p99, max": it => latency(&it.to_grant);
+    "registration to accept: p50, p99, max": it => latency(&it.to_lead);
+    "events that the elector got": it => it.election.events.to_string();
+    "requests of the elector": it => it.election.requests.to_string();
+    "of these": it => kinds(&it.election);
+    "requests for each lease": it => format!("{:.2}", it.election.requests as f64 / f64::from(it.leases));
+    "processor time of the elector": it => seconds(it.election.processor);
+    "**processor time for each event and response**": it => micros(it.election.per_event);
+    "processor time for each lease": it => micros(it.processor_per_lease());
+    "groups are evened out: moves, the last one after; requests, processor time of the elector": it => moves(it.balance);
+    "resident, idle": it => megabytes(it.resident.idle);
+    "resident, all led": it => megabytes(it.resident.elected);
+    "resident, after the renewals": it => megabytes(it.resident.held);
+    "resident, at most": it => megabytes(it.resident.most);
+    "**resident for each lease**, above idle": it => format!("{:.2} KB", it.resident.per_lease / 1024.0);
+    "renewals: for so long, so many": it => format!("{}, {}", seconds(it.hold.seconds), it.hold.fleet.renewals);
+    "renewals: events, requests of the elector": it => format!("{}, {}", it.hold.events, it.hold.requests);
+    "renewals: processor time of the elector": it =>
+        format!("{}, {}", seconds(it.hold.processor), micros(it.hold.per_event));
+    "a member joins one group: moves, the last one after; requests, processor time of the elector": it => moves(it.join);
+    "bare client: processor time for each event and response": it => client(it, |client| micros(client.per_event));
+    "**elector ÷ bare client**, in that": it => client(it, |client| format!("{:.2}", client.ratio));
+    "bare writes: connections": it => bare(it, |bare| bare.connections.to_string());
+    "bare writes: registrations, Leases, both": it =>
+        bare(it, |bare| [bare.registrations, bare.leases, bare.total].map(seconds).join(", "));
+    "**all led ÷ bare writes**": it => bare(it, |bare| format!("{:.2}", bare.ratio));
+}
 
 /// One column for each measurement, Markdown, and below what went wrong; then how the costs grow.
 #[must_use]
@@ -125,16 +66,12 @@ pub fn table(figures: &[ScaleFigures]) -> String {
     }
     let _ = writeln!(text, "\n|---|{}", "--:|".repeat(figures.len()));
     for (name, cell) in LINES {
-        let cells: Vec<String> = figures.iter().map(cell).collect();
+        let mut cells: Vec<String> = figures.iter().map(cell).collect();
         if cells.iter().any(|cell| !cell.is_empty()) {
-            let shown = cells
-                .iter()
-                .map(|cell| if cell.is_empty() { "–" } else { cell });
-            let _ = writeln!(
-                text,
-                "| {name} | {} |",
-                shown.collect::<Vec<_>>().join(" | ")
-            );
+            for empty in cells.iter_mut().filter(|cell| cell.is_empty()) {
+                empty.push('–');
+            }
+            let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
         }
     }
     for measured in figures {
@@ -168,29 +105,30 @@ fn growth(figures: &[ScaleFigures]) -> String {
     text
 }
 
+/// The words for the counts that make figures less exact.
+const NOTES: [&str; 4] = [
+    "writes of candidates failed and were repeated",
+    "lists of the candidates' watches hid events, which are not counted",
+    "watches of the elector listed again",
+    "leases were granted again, as their holders were late",
+];
+
 /// The limits to the exactness of the figures.
 fn notes(measured: &ScaleFigures) -> Vec<String> {
     let mut notes = Vec::new();
-    for (phase, name) in [
+    let phases = [
         (&measured.election, "elections"),
         (&measured.hold, "renewals"),
-    ] {
+    ];
+    for (phase, name) in phases {
         let fleet = &phase.fleet;
-        for (count, what) in [
-            (
-                fleet.failures,
-                "writes of candidates failed and were repeated",
-            ),
-            (
-                fleet.gaps,
-                "lists of the candidates' watches hid events, which are not counted",
-            ),
-            (phase.watch_restarts, "watches of the elector listed again"),
-            (
-                fleet.further_terms,
-                "leases were granted again, as their holders were late",
-            ),
-        ] {
+        let counts = [
+            fleet.failures,
+            fleet.gaps,
+            phase.watch_restarts,
+            fleet.further_terms,
+        ];
+        for (count, what) in counts.into_iter().zip(NOTES) {
             if count > 0 {
                 notes.push(format!("{count} {what}, in the {name}"));
             }
@@ -200,21 +138,16 @@ fn notes(measured: &ScaleFigures) -> Vec<String> {
 }
 
 fn kinds(phase: &Phase) -> String {
-    let kinds = phase.by_kind.iter();
-    let kinds: Vec<String> = kinds
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
+    let kind = |(kind, count): &(String, u64)| format!("{count} {kind}");
+    let kinds: Vec<String> = phase.by_kind.iter().map(kind).collect();
     kinds.join(", ")
 }
 
-fn bare(measured: &ScaleFigures, cell: fn(&crate::scale::figures::BareWrites) -> String) -> String {
+fn bare(measured: &ScaleFigures, cell: fn(&BareWrites) -> String) -> String {
     measured.bare.as_ref().map(cell).unwrap_or_default()
 }
 
-fn client(
-    measured: &ScaleFigures,
-    cell: fn(&crate::scale::figures::BareClient) -> String,
-) -> String {
+fn client(measured: &ScaleFigures, cell: fn(&BareClient) -> String) -> String {
     measured.client.as_ref().map(cell).unwrap_or_default()
 }
 

@@ -31,6 +31,7 @@ const ARRIVES_WITHIN: Duration = Duration::from_secs(20);
 const STAYS_AWAY: Duration = Duration::from_millis(100);
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/n/leases/work";
+const WATCH: &str = "/leases?watch=true";
 
 // === impl ProxyFixture ===
 
@@ -85,21 +86,24 @@ impl ProxyFixture {
     }
 
     async fn get(&self) -> kube::Result<Response<Body>> {
-        timeout(ARRIVES_WITHIN, self.ask(Method::GET, "/version"))
-            .await
-            .unwrap()
+        arrives(self.ask(Method::GET, "/version")).await
     }
 
     /// Waits until the server has been asked so often.
     async fn asked(&self, times: usize) {
         let mut asked = self.asked.clone();
         let wait = asked.wait_for(|asked| asked.len() >= times);
-        timeout(ARRIVES_WITHIN, wait).await.unwrap().unwrap();
+        arrives(wait).await.unwrap();
     }
 
     fn times_asked(&self) -> usize {
         self.asked.borrow().len()
     }
+}
+
+/// Waits for what must come.
+async fn arrives<T>(what: impl Future<Output = T>) -> T {
+    timeout(ARRIVES_WITHIN, what).await.unwrap()
 }
 
 async fn text(answer: Response<Body>) -> String {
@@ -157,14 +161,11 @@ async fn a_late_request_arrives_although_its_client_has_given_up() {
 async fn a_lost_reply_is_of_a_request_that_was_served() {
     let fixture = ProxyFixture::start().await;
     fixture.port.set(NetworkCondition::LostReplies);
-    let lost = timeout(ARRIVES_WITHIN, async {
-        tokio::select! {
-            biased;
-            _ = fixture.ask(Method::GET, "/version") => panic!("a reply came"),
-            () = fixture.asked(1) => {}
-        }
-    });
-    lost.await.unwrap();
+    tokio::select! {
+        biased;
+        _ = fixture.get() => panic!("a reply came"),
+        () = fixture.asked(1) => {}
+    }
     // The condition changes for new requests alone.
     fixture.port.set(NetworkCondition::Normal);
     fixture.get().await.unwrap();
@@ -176,15 +177,14 @@ async fn held_renewals_come_when_the_condition_ends_and_nothing_else_waits() {
     fixture.port.set(NetworkCondition::HeldRenewals);
     fixture.get().await.unwrap();
     let mut answer = std::pin::pin!(fixture.ask(Method::PUT, LEASE));
-    let taken = fixture.port.traffic();
-    let mut taken = std::pin::pin!(taken);
+    let mut taken = fixture.port.traffic();
     tokio::select! {
         biased;
         _ = &mut answer => panic!("the reply came first"),
         found = taken.wait_for(|traffic| traffic.taken == 1) => drop(found.unwrap()),
     }
     fixture.port.set(NetworkCondition::Normal);
-    timeout(ARRIVES_WITHIN, answer).await.unwrap().unwrap();
+    arrives(answer).await.unwrap();
 }
 
 #[tokio::test]
@@ -213,11 +213,7 @@ async fn what_is_sent_into_a_black_hole_never_arrives() {
     tokio::time::sleep(STAYS_AWAY).await;
     assert!(!request.is_finished());
     fixture.port.set(NetworkCondition::Normal);
-    timeout(ARRIVES_WITHIN, request)
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap_err();
+    arrives(request).await.unwrap().unwrap_err();
     fixture.get().await.unwrap();
     assert_eq!(*fixture.asked.borrow(), ["/version", "/version"]);
 }
@@ -250,39 +246,21 @@ async fn error_storms_are_sent_and_nothing_is_served() {
 #[tokio::test]
 async fn frozen_watches_thaw_and_broken_ones_end() {
     let fixture = ProxyFixture::start().await;
-    let answer = fixture
-        .ask(Method::GET, "/leases?watch=true")
-        .await
-        .unwrap();
-    let mut watch = answer.into_body();
+    let answer = fixture.ask(Method::GET, WATCH).await;
+    let mut watch = answer.unwrap().into_body();
     fixture.events.send("one").await.unwrap();
-    let event = timeout(ARRIVES_WITHIN, watch.frame())
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
+    let event = arrives(watch.frame()).await.unwrap().unwrap();
     assert_eq!(event.into_data().unwrap(), "one");
     fixture.port.set(NetworkCondition::FrozenWatches);
     fixture.events.send("two").await.unwrap();
     timeout(STAYS_AWAY, watch.frame()).await.unwrap_err();
     fixture.port.set(NetworkCondition::Normal);
-    let event = timeout(ARRIVES_WITHIN, watch.frame())
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
+    let event = arrives(watch.frame()).await.unwrap().unwrap();
     assert_eq!(event.into_data().unwrap(), "two");
     fixture.port.set(NetworkCondition::BrokenWatches);
-    assert!(
-        timeout(ARRIVES_WITHIN, watch.frame())
-            .await
-            .unwrap()
-            .is_none_or(|event| event.is_err())
-    );
-    let again = fixture
-        .ask(Method::GET, "/leases?watch=true")
-        .await
-        .unwrap();
+    let last = arrives(watch.frame()).await;
+    assert!(last.is_none_or(|event| event.is_err()));
+    let again = fixture.ask(Method::GET, WATCH).await.unwrap();
     assert_eq!(again.status().as_u16(), 500);
 }
 
@@ -299,5 +277,5 @@ async fn one_way_a_request_is_served_and_its_reply_comes_afterwards() {
     }
     timeout(STAYS_AWAY, &mut answer).await.unwrap_err();
     fixture.port.set(NetworkCondition::Normal);
-    timeout(ARRIVES_WITHIN, answer).await.unwrap().unwrap();
+    arrives(answer).await.unwrap();
 }

@@ -7,6 +7,13 @@ use super::super::run::{Expectation, Full, ModelLock, ModelMode, Run, Start, Tim
 use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses;
 
+/// Constants that are another one but for some fields.
+macro_rules! varied {
+    ($($(#[$doc:meta])* $name:ident: $of:ident = $base:path { $($field:ident: $value:expr),* };)*) => {
+        $($(#[$doc])* pub(super) const $name: $of = $of { $($field: $value,)* ..$base };)*
+    };
+}
+
 /// Two candidates that count as alive, one elector, the worst clocks.
 pub(super) const BASE: Run = Run {
     id: "",
@@ -47,124 +54,48 @@ pub(super) const BASE: Run = Run {
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::empty()),
 };
-/// A renewal is sent in each of three ticks, while the one before has no answer.
-pub(super) const THREE_TICKS: Timing = Timing {
-    lease: 9,
-    belief: 6,
-    ..Timing::USUAL
-};
-/// Messages are less unruly, which makes room for other things.
-pub(super) const ORDERLY: Run = Run {
-    orphans: 0,
-    lost_replies: false,
-    ..BASE
-};
-/// Candidates are pinged.
-pub(super) const PINGED: Run = Run {
-    pings: true,
-    timing: Timing {
-        passed_over: 2,
-        ..Timing::USUAL
-    },
-    ..ORDERLY
-};
-/// Hand-overs are held back where they fail, and where they are many (R23).
-pub(super) const HELD_BACK: Run = Run {
-    timing: Timing {
-        preemptions: (3, 1),
-        ..PINGED.timing
-    },
-    ..PINGED
-};
-/// Three candidates. Where all ack at once, the last of them comes to lead only where the others do not accept in time
-/// or are not known.
-pub(super) const THREE: Run = Run {
-    candidates: 3,
-    timing: Timing {
-        passed_over: 6,
-        ..Timing::USUAL
-    },
-    ..ORDERLY
-};
-/// Two leases of a group, and two processes that stand for both.
-pub(super) const GROUPED: Run = Run {
-    timing: Timing {
-        preemptions: (3, 1),
-        ..Timing::USUAL
-    },
-    ranked: false,
-    group: true,
-    lagging: 0,
-    slow_posts: false,
-    restarts: false,
-    ..ORDERLY
-};
-/// Two processes in plain mode: the one that waits has the faster clock.
-pub(super) const PLAIN: Run = Run {
-    mixes: UNLIKE,
-    electors: 0,
-    lagging: 0,
-    mode: ModelMode::Plain,
-    ranked: false,
-    ..ORDERLY
-};
-/// Two candidates in auto mode, and an elector.
-pub(super) const AUTO: Run = Run {
-    electors: 1,
-    mode: ModelMode::Auto,
-    ..PLAIN
-};
+varied! {
+    /// A renewal is sent in each of three ticks, while the one before has no answer.
+    THREE_TICKS: Timing = Timing::USUAL { lease: 9, belief: 6 };
+    /// A holder renews as often as it likes, also twice in a tick.
+    RENEWS_AT_WILL: Timing = Timing::USUAL { renew: 0 };
 
-/// An elector, and the elector that is built in, whose lock it takes.
-pub(super) const LOCK: Run = Run {
-    mixes: PEERS_APART,
-    releases: true,
-    grace: Some(Duration::ZERO),
-    lock: Some(BUILTIN),
-    ..PLAIN
-};
+    /// Messages are less unruly, which makes room for other things.
+    ORDERLY: Run = BASE { orphans: 0, lost_replies: false };
+    /// Candidates are pinged.
+    PINGED: Run = ORDERLY { pings: true, timing: Timing { passed_over: 2, ..Timing::USUAL } };
+    /// Hand-overs are held back where they fail, and where they are many (R23).
+    HELD_BACK: Run = PINGED { timing: Timing { preemptions: (3, 1), ..PINGED.timing } };
+    /// Three candidates. Where all ack at once, the last of them comes to lead only where the others do not accept in time
+    /// or are not known.
+    THREE: Run = ORDERLY { candidates: 3, timing: Timing { passed_over: 6, ..Timing::USUAL } };
+    /// Two leases of a group, and two processes that stand for both.
+    GROUPED: Run = ORDERLY {
+        timing: Timing { preemptions: (3, 1), ..Timing::USUAL }, ranked: false, group: true, lagging: 0,
+        slow_posts: false, restarts: false
+    };
+    /// Two processes in plain mode: the one that waits has the faster clock.
+    PLAIN: Run = ORDERLY { mixes: UNLIKE, electors: 0, lagging: 0, mode: ModelMode::Plain, ranked: false };
+    /// Two candidates in auto mode, and an elector.
+    AUTO: Run = PLAIN { electors: 1, mode: ModelMode::Auto };
+    /// An elector, and the elector that is built in, whose lock it takes.
+    LOCK: Run = PLAIN { mixes: PEERS_APART, releases: true, grace: Some(Duration::ZERO), lock: Some(BUILTIN) };
 
-/// A holder renews as often as it likes, also twice in a tick.
-pub(super) const RENEWS_AT_WILL: Timing = Timing {
-    renew: 0,
-    ..Timing::USUAL
-};
-
-/// A stranger deletes the Lease.
-pub(super) const DELETED: Interference = Interference {
-    deletions: 1,
-    ..Interference::NONE
-};
-/// A stranger deletes it twice.
-pub(super) const DELETED_TWICE: Interference = Interference {
-    deletions: 2,
-    ..Interference::NONE
-};
-/// A stranger makes the Lease look newborn.
-pub(super) const BLANKED: Interference = Interference {
-    blanks: 1,
-    ..Interference::NONE
-};
-/// The same twice.
-pub(super) const BLANKED_TWICE: Interference = Interference {
-    blanks: 2,
-    ..Interference::NONE
-};
-/// A stranger takes the label away, and makes the Lease look newborn, label and all.
-pub(super) const UNLABELLED: Interference = Interference {
-    unlabels: 1,
-    ..BLANKED
-};
-/// A stranger releases another client's term, as client-go would after a pause.
-pub(super) const WIPED: Interference = Interference {
-    wipes: 1,
-    ..Interference::NONE
-};
-/// A candidate's object is deleted, and only the electors notice.
-pub(super) const UNKNOWN: Interference = Interference {
-    object_deletions: 1,
-    ..Interference::NONE
-};
+    /// A stranger deletes the Lease.
+    DELETED: Interference = Interference::NONE { deletions: 1 };
+    /// A stranger deletes it twice.
+    DELETED_TWICE: Interference = Interference::NONE { deletions: 2 };
+    /// A stranger makes the Lease look newborn.
+    BLANKED: Interference = Interference::NONE { blanks: 1 };
+    /// The same twice.
+    BLANKED_TWICE: Interference = Interference::NONE { blanks: 2 };
+    /// A stranger takes the label away, and makes the Lease look newborn, label and all.
+    UNLABELLED: Interference = BLANKED { unlabels: 1 };
+    /// A stranger releases another client's term, as client-go would after a pause.
+    WIPED: Interference = Interference::NONE { wipes: 1 };
+    /// A candidate's object is deleted, and only the electors notice.
+    UNKNOWN: Interference = Interference::NONE { object_deletions: 1 };
+}
 
 /// The lock of the elector that is built in, which an elector takes.
 pub(super) const BUILTIN: ModelLock = ModelLock {
