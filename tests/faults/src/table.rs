@@ -153,9 +153,9 @@ mod tests {
         let glance = summary_table(&outcomes);
         assert!(
             glance.ends_with(
-                "| no fault | 100 % | | | | | | | | | | | | |
+                "| no fault | 100 % | | | | | | | | | | | | | |
 \
-                 | leader killed, for good | | | | | | | | | **2.5 s**, 60 % | | | | |
+                 | leader killed, for good | | | | | | | | | | **2.5 s**, 60 % | | | | |
 "
             ),
             "{glance}"
