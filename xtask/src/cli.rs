@@ -118,7 +118,7 @@ enum DevelopmentTask {
     /// Make the programs as they are shipped twice from the newest commit, in two folders, and compare them
     Rebuild,
 
-    /// Run the transcript of the README on a real kube-apiserver, and write anew what it says and what it draws
+    /// Run the transcripts of the README and of docs/leadership.md on a real kube-apiserver, and write them anew, with the picture
     Readme,
 
     /// Install each overlay, elect, crash, upgrade, go back and uninstall, from the programs as they are shipped

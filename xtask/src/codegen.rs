@@ -71,15 +71,16 @@ fn crd_as_json(workspace: &Path) -> Result<String> {
     Ok(format!("{crd:#}\n"))
 }
 
-/// Runs the transcript of the README on a real kube-apiserver, and has it written anew, with its picture.
+/// Runs the transcripts of the README and of docs/leadership.md on a real kube-apiserver, and has them written anew, with the
+/// picture.
 ///
 /// # Errors
-/// When a command of it does not end.
+/// When a command of them does not end.
 pub(crate) fn record_transcript() -> Result<()> {
     show_and_run(
         cargo()
             .args(["test", "--package", "elector-tests", "--test", "real", "--"])
-            .args(["--include-ignored", "readme_says_what_kubectl_says"])
+            .args(["--include-ignored", "readme_"])
             .env("ELECTOR_RECORD", "1"),
     )
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use anyhow::Result;
 
 use crate::commands::{cargo, show_and_run};
+use crate::fault_picture;
 
 /// Flags that the program itself understands.
 #[derive(Debug, clap::Args)]
@@ -37,7 +38,11 @@ pub(crate) fn run(proof: Proof, arguments: &[OsString]) -> Result<()> {
             .arg("--")
             .args(proof.flags())
             .args(arguments),
-    )
+    )?;
+    if proof == Proof::Faults && arguments.iter().any(|argument| argument == "--record") {
+        fault_picture::draw()?;
+    }
+    Ok(())
 }
 
 // === impl Proof ===

@@ -92,6 +92,47 @@ impl Analysis {
         read
     }
 
+    /// The client at work from each of these seconds on, counted from `from`: by its number, in the order in which they came;
+    /// empty for none. A pause that no quarter of a second misses is none.
+    pub(crate) fn changes(operations: &[GuardedOperation], from: Duration) -> Vec<(f64, String)> {
+        let mut periods: Vec<WorkPeriod<'_>> = Vec::new();
+        for operation in operations {
+            WorkPeriod::note(&mut periods, operation);
+        }
+        let mut clients: Vec<(&str, Vec<&Range<Duration>>)> = Vec::new();
+        for WorkPeriod {
+            client, at_work, ..
+        } in &periods
+        {
+            match clients.iter_mut().find(|(known, _)| known == client) {
+                Some((_, times)) => times.extend(at_work),
+                None => clients.push((client, at_work.iter().collect())),
+            }
+        }
+        let ends = periods.iter().flat_map(|period| &period.at_work);
+        let ends = ends.flat_map(|time| [time.start, time.end]);
+        let moments: BTreeSet<Duration> = ends.filter(|at| *at > from).chain([from]).collect();
+        let mut changes: Vec<(f64, String)> = Vec::new();
+        for moment in moments {
+            let working = (1..).zip(&clients).filter(|(_, (_, times))| {
+                let mut times = times.iter();
+                times.any(|time| time.contains(&moment))
+            });
+            let working: Vec<u32> = working.map(|(number, _)| number).collect();
+            let worker = match working.as_slice() {
+                [] => String::new(),
+                [number] => format!("leader {number}"),
+                _ => "two at once".to_owned(),
+            };
+            let at = (moment - from).as_secs_f64();
+            changes.pop_if(|(since, worker)| worker.is_empty() && at - *since < SLOT.as_secs_f64());
+            if changes.last().is_none_or(|(_, before)| *before != worker) {
+                changes.push((at, worker));
+            }
+        }
+        changes
+    }
+
     /// The violation, if less work was done than this.
     pub(crate) fn below(&self, floor: f64) -> Option<String> {
         let work = self.work;
@@ -233,6 +274,32 @@ mod tests {
             assert!((20..=21).contains(&read.stale), "{read:?}");
             assert_eq!((read.past_the_fence, read.wrongly_refused), (0, 0));
         }
+    }
+
+    #[test]
+    fn changes_name_the_client_at_work_and_leave_out_a_short_pause() {
+        let mut shifted = works("a", 2, 4.2, 6.0);
+        shifted.iter_mut().for_each(|one| one.period = 2);
+        let all = [
+            works("a", 1, 0.0, 4.0),
+            shifted,
+            works("b", 3, 8.0, 10.0),
+            works("c", 4, 9.0, 12.0),
+        ];
+        let told = Analysis::changes(&log(&all), 3 * SECOND);
+        let told: Vec<_> = told
+            .iter()
+            .map(|(at, who)| format!("{at:.0} {who}"))
+            .collect();
+        let changes = [
+            "0 leader 1",
+            "3 ",
+            "5 leader 2",
+            "6 two at once",
+            "7 leader 3",
+            "9 ",
+        ];
+        assert_eq!(told, changes);
     }
 
     #[test]

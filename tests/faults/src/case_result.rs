@@ -25,6 +25,9 @@ pub struct CaseResult {
     pub analysis: Analysis,
     /// The last operation of the leader that the fault struck.
     pub last_operation: Option<LastOperation>,
+    /// The changes of the client at work, where a picture may show the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<(f64, String)>,
     /// The violations. The work of others' candidates is not judged; what an elector of ours does for them is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
@@ -62,6 +65,7 @@ impl CaseResult {
             stall: 0.1,
             analysis: Analysis::default(),
             last_operation: None,
+            changes: Vec::new(),
             failures: Vec::new(),
         }
     }

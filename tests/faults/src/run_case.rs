@@ -36,6 +36,9 @@ const ELECTOR_KNOWS: Duration = Duration::from_secs(30);
 /// The time without a fault at first.
 const QUIET: Duration = Duration::from_secs(8);
 
+/// The time before the fault that a picture shows.
+const BEFORE: Duration = Duration::from_secs(5);
+
 /// The time after the window for a candidate to work again, if none does.
 const RECOVERS: Duration = Duration::from_secs(60);
 
@@ -104,6 +107,10 @@ pub(crate) async fn run_case(
         stall,
         analysis,
         last_operation,
+        changes: match case.fault.compared && case.run == 0 {
+            true => Analysis::changes(&operations, start.saturating_sub(BEFORE)),
+            false => Vec::new(),
+        },
         failures,
     })
 }

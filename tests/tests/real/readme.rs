@@ -1,5 +1,5 @@
-//! The transcript in the README: each command is run against the server as it stands there, and says what stands there.
-//! `cargo xtask readme` sets `ELECTOR_RECORD=1`, which writes anew what they say and what they draw.
+//! The transcripts in the README and in docs/leadership.md: each command is run against the server as it stands there, and
+//! says what stands there. `cargo xtask readme` sets `ELECTOR_RECORD=1`, which writes anew what they say and what they draw.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,13 +21,19 @@ use crate::{GATE_OFF, OURS};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
-    own.add("readme_says_what_kubectl_says", 80, transcript);
+    own.add("readme_says_what_kubectl_says", 80, of_readme);
+    own.add("readme_of_a_crash_and_a_restart", 60, of_crash);
 }
 
-/// The remark before the transcript.
+/// The remarks before the transcripts.
 const MARK: &str = "Run and compared by tests/tests/real/readme.rs; `cargo xtask readme` writes it anew, with its picture";
+const CRASH_MARK: &str =
+    "Run and compared by tests/tests/real/readme.rs; `cargo xtask readme` writes it anew";
 
-/// The lease of the transcript, in the namespace `default`, and its candidates.
+/// The line of a transcript at which the API server is restarted, since no command of a shell does it.
+const RESTART: &str = "# the API server is restarted";
+
+/// The lease of the transcripts, in the namespace `default`, and its candidates.
 const LEASE: &str = "demo";
 const CANDIDATES: [&str; 3] = ["blue", "green", "violet"];
 
@@ -46,24 +52,10 @@ struct JobShell {
     folder: PathBuf,
 }
 
-async fn transcript(outer: Arc<Testbed>) -> Result<()> {
-    let site = Arc::clone(outer.site());
-    let testbed = Testbed::open_for(site, "default", LEASE, OURS).await?;
-    for name in CANDIDATES {
-        testbed.add_participant(name, OURS, LEASE);
-    }
-    let readme = paths::workspace().join("README.md");
-    let transcript = Transcript::read(&readme, MARK)?;
-    let mut shell = JobShell::start(&testbed)?;
-    let mut said = Vec::new();
-    for step in &transcript.steps {
-        testbed.note(&step.command);
-        said.push(shell.run(&step.command).await?);
-    }
-    let drawn = fs::read_to_string(shell.folder.join(DRAWN)).context("nothing is drawn")?;
-    drop(shell);
+async fn of_readme(outer: Arc<Testbed>) -> Result<()> {
+    let drawn = play(&outer, "README.md", MARK).await?.join(DRAWN);
+    let drawn = fs::read_to_string(drawn).context("nothing is drawn")?;
     let picture = paths::workspace().join(PICTURE);
-    (transcript.settle(&readme, &said)).with_context(|| testbed.journal().text())?;
     if is_recorded() {
         fs::write(&picture, drawn)?;
     } else {
@@ -73,7 +65,41 @@ async fn transcript(outer: Arc<Testbed>) -> Result<()> {
             "{PICTURE} has other leaders than:\n{drawn}"
         );
     }
-    testbed.verdict().await
+    Ok(())
+}
+
+/// A leader is killed and started again, and so is the API server (R20, R21).
+async fn of_crash(outer: Arc<Testbed>) -> Result<()> {
+    play(&outer, "docs/leadership.md", CRASH_MARK).await?;
+    Ok(())
+}
+
+/// Plays the transcript behind that mark, and writes it anew or compares it; the folder of its shell.
+async fn play(outer: &Testbed, document: &str, mark: &str) -> Result<PathBuf> {
+    let site = Arc::clone(outer.site());
+    let testbed = Testbed::open_for(site, "default", LEASE, OURS).await?;
+    for name in CANDIDATES {
+        testbed.add_participant(name, OURS, LEASE);
+    }
+    let document = paths::workspace().join(document);
+    let transcript = Transcript::read(&document, mark)?;
+    let mut shell = JobShell::start(&testbed)?;
+    let mut said = Vec::new();
+    for step in &transcript.steps {
+        testbed.note(&step.command);
+        if step.command == RESTART {
+            testbed.site().stop().await?;
+            testbed.site().start_again().await?;
+            said.push(String::new());
+        } else {
+            said.push(shell.run(&step.command).await?);
+        }
+    }
+    let folder = shell.folder.clone();
+    drop(shell);
+    (transcript.settle(&document, &said)).with_context(|| testbed.journal().text())?;
+    testbed.verdict().await?;
+    Ok(folder)
 }
 
 /// The names in a picture, and how many terms it has.

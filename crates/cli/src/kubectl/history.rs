@@ -1,7 +1,7 @@
 //! `kubectl elector history` and `timeline`: who led a lease when, as far as that is still known.
 
 mod group;
-mod past;
+pub(super) mod past;
 mod picture;
 mod segments;
 mod svg;

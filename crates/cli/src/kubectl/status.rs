@@ -10,10 +10,13 @@ mod table;
 use std::process::ExitCode;
 
 use clap::Args;
-use elector_runtime::{ClientArgs, connect};
+use elector_protocol::LeaseKey;
+use elector_runtime::{ClientArgs, Cluster, connect};
 
 use self::printer::{Printer, StatusFormat};
 use self::query::StatusQuery;
+use self::row::{LeaseState, StatusRow};
+use super::history::past::LeasePast;
 use crate::explain::{cluster, present};
 use crate::namespace::NamespaceArgs;
 use crate::output;
@@ -65,11 +68,31 @@ pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
     for fault in &objects.faults {
         output::print_error(fault);
     }
-    let rows = row::rows(&objects, present());
+    let mut rows = row::rows(&objects, present());
+    if query.lease.is_some() {
+        tell_beginnings(&cluster, &mut rows).await;
+    }
     printer.print_all(&rows, &query)?;
     printer.print_groups(&rows, &objects.groups, &query)?;
     if objects.faults.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::FAILURE)
+}
+
+/// Adds to each lease that is led how its term began, where an Event tells that no elector chose. One line on standard error
+/// where Events cannot be read.
+async fn tell_beginnings(cluster: &Cluster, rows: &mut [StatusRow]) {
+    for row in rows.iter_mut().filter(|row| row.state == LeaseState::Led) {
+        let lease = LeaseKey::new(row.namespace.as_str(), row.lease.as_str());
+        match LeasePast::with_lease(cluster, &lease, None).await {
+            Ok(past) => {
+                let began = past.own_beginning(&row.holder, row.term);
+                row.why.extend(began.map(|began| format!("; {began}")));
+            }
+            Err(error) => output::print_error(format_args!(
+                "failed to {error}; the beginning of its term is unknown"
+            )),
+        }
+    }
 }

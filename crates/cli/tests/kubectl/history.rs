@@ -79,6 +79,26 @@ fn each_event_is_a_line_and_the_end_says_how_far_back_they_reach() {
     assert_eq!(lines[2], expected);
 }
 
+/// Where no elector chose, no rank of a candidate says why it leads (R20, R21).
+#[test]
+fn the_status_of_a_lease_tells_that_its_term_was_rejoined() {
+    let server = server();
+    for (seconds, reason, told) in [
+        (605, "HandedOver", ""),
+        (
+            604,
+            "Rejoined",
+            "; rejoined: c leads on after b, which is dead",
+        ),
+    ] {
+        let note = "c leads in term 3: c leads on after b, which is dead";
+        event(&server, reason, seconds, [reason, "Normal", note]);
+        let said = server.says(&["status", "web"]);
+        let why = format!("0/0          no candidate names this lease{told}\n");
+        assert!(said.ends_with(&why), "{said}");
+    }
+}
+
 #[test]
 fn the_present_term_is_told_once_and_repetitions_are_counted() {
     let server = server();

@@ -13,7 +13,7 @@ use crate::{input, output};
 
 /// The past of one lease, the oldest line first.
 #[derive(Clone, Debug)]
-pub(super) struct LeasePast {
+pub(in crate::kubectl) struct LeasePast {
     pub(super) lease: LeaseKey,
     pub(super) lines: Vec<PastLine>,
     /// When it was last heard of; `None` for now.
@@ -59,6 +59,8 @@ const LED: &[&str] = &[
     "Rejoined",
 ];
 const LEADERLESS: &[&str] = &["Released", "Removed", "Deleted"];
+/// Those of terms that a candidate began by itself, so that no rank says why.
+const BY_ITSELF: &[&str] = &["Acquired", "Resumed", "Rejoined"];
 
 // === impl LeasePast ===
 
@@ -82,7 +84,7 @@ impl LeasePast {
     }
 
     /// The same, where the Lease is known as it is now.
-    pub(super) async fn with_lease(
+    pub(in crate::kubectl) async fn with_lease(
         cluster: &Cluster,
         lease: &LeaseKey,
         present: Option<&Lease>,
@@ -103,6 +105,25 @@ impl LeasePast {
             until: None,
             source: PastSource::Events,
         })
+    }
+
+    /// The beginning of that leader's term in words, where it began the term by itself.
+    pub(in crate::kubectl) fn own_beginning(
+        &self,
+        leader: &str,
+        term: Option<i32>,
+    ) -> Option<String> {
+        let mut told = self.lines.iter().rev();
+        let line = told.find(|line| line.leader.as_deref() == Some(leader) && line.term == term)?;
+        let (_, why) = line
+            .note
+            .split_once(" leads in term ")?
+            .1
+            .split_once(": ")?;
+        let reason = line.reason.to_lowercase();
+        BY_ITSELF
+            .contains(&&*line.reason)
+            .then(|| format!("{reason}: {why}"))
     }
 
     /// The past in a recorded watch: each revision in which the holder or the term is another.
