@@ -58,7 +58,7 @@ struct GroupProcess {
 }
 
 /// The holder of each part, and its term.
-type PartHolders = BTreeMap<String, (String, i32)>;
+pub(crate) type PartHolders = BTreeMap<String, (String, i32)>;
 
 async fn eight_parts(testbed: Arc<Testbed>) -> Result<()> {
     let leases = PARTS.map(|part| format!("{}-{part}", testbed.lease_name()));
@@ -159,7 +159,7 @@ async fn cost(
 }
 
 /// Waits until that number of parts has a leader, and none of them is of that process.
-async fn led_by_others(
+pub(crate) async fn led_by_others(
     testbed: &Testbed,
     parts: usize,
     who: &str,
@@ -177,7 +177,7 @@ async fn led_by_others(
     eventually(within, led).await
 }
 
-async fn holders(testbed: &Testbed) -> Result<PartHolders> {
+pub(crate) async fn holders(testbed: &Testbed) -> Result<PartHolders> {
     let leases = testbed.leases().list(&ListParams::default()).await?;
     let held = leases.into_iter().filter_map(|lease| {
         let name = lease.name_any();

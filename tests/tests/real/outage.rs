@@ -1,5 +1,6 @@
 //! The API server is restarted, and it is gone for 16, 30 and 60 s: no lease that can still be kept is taken over, no process
-//! believes for longer than its last renewal allows, and afterwards the former leader leads on (R20).
+//! believes for longer than its last renewal allows, and afterwards the former leader leads on (R20), of one lease and of two
+//! hundred.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +9,12 @@ use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
     ClusterMode, EntryContent, EventKind, HistoryEntry, JournalMark, StartedCandidate, Suite,
-    TestProcess, Testbed, between, events, now, revisions, warm_up, work_intervals,
+    TestProcess, Testbed, between, events, eventually, now, revisions, warm_up, work_intervals,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::electors::two_of_client_go;
+use crate::groups::{holders, led_by_others};
 use crate::{GATE_OFF, LEASE_DURATION, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
@@ -25,6 +27,8 @@ pub(crate) fn add(suite: &mut Suite) {
     own.add("api_server_is_briefly_gone", 120, briefly);
     let mut own = suite.own(OURS, modes).every_change_on(&[]);
     own.add("api_server_is_gone_for_long", 160, for_long);
+    let mut own = suite.own(OURS, GATE_OFF).every_change_on(&[]);
+    own.add("former_leaders_lead_after_a_minute", 100, of_many);
 }
 
 /// H: how long our candidates believe after they sent their last renewal.
@@ -49,6 +53,12 @@ const OUTLIVED: Duration = Duration::from_secs(22);
 
 /// By how much an outage may be shorter than it was meant to be, since it is not known how long a start takes.
 const NEARLY: Duration = Duration::from_secs(1);
+
+/// The number of parts of a group.
+const PARTS: usize = 200;
+
+/// The time after the API server's return within which a former leader leads again, where no other process came between.
+const LEADS_AGAIN: Duration = Duration::from_secs(2);
 
 /// The candidate of ours that leads whenever it can.
 const BEST: &str = "leader";
@@ -131,6 +141,45 @@ async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
     longer.is_over(&testbed, &ours, &theirs).await?;
     leads_on(&testbed, Some(BEST), PROMPTLY).await?;
     testbed.stays(BEST, 2).await
+}
+
+/// Gone for a minute under a group of two hundred parts in two processes.
+async fn of_many(testbed: Arc<Testbed>) -> Result<()> {
+    let _elector = testbed.site().start_elector("elector").await?;
+    warm_up(testbed.site()).await?;
+    let parts: Vec<String> = (0..PARTS).map(|part| format!("p{part:03}")).collect();
+    let leases: Vec<String> = parts
+        .iter()
+        .map(|part| format!("{}-{part}", testbed.lease_name()))
+        .collect();
+    testbed.admit_group(&leases).await?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let member = |name| {
+        testbed
+            .candidate(name)
+            .parts(&parts)
+            .flag("--mode=elected")
+            .start()
+    };
+    let _members = [member("one")?, member("other")?];
+    let before = led_by_others(&testbed, PARTS, "nobody", LONG_LEASE * 2).await?;
+    let outage = outage(&testbed, Duration::from_secs(60), async { Ok(()) }).await?;
+    let led_again = async || {
+        let after = holders(&testbed).await?;
+        let same = before.iter().filter(|(part, (holder, term))| {
+            let next = after.get(*part);
+            next.is_some_and(|(next, newer)| next == holder && newer > term)
+        });
+        let same = same.count();
+        ensure!(same * 20 >= PARTS * 19, "{same} of {PARTS} parts");
+        Ok(same)
+    };
+    let same = eventually(LEADS_AGAIN, led_again).await?;
+    let [ready, led] = [outage.back, now()].map(|at| between(outage.started, at));
+    testbed.figure("the API server is ready", ready);
+    testbed.figure("the former leaders lead again", led);
+    testbed.amount("led by them", format!("{same} of {PARTS} parts"));
+    Ok(())
 }
 
 /// An elector for the whole cluster, and two candidates, once the first one leads.
