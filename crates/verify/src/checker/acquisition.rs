@@ -46,10 +46,17 @@ pub(super) fn signed(
         );
         return broken(Invariant::S5, &what);
     }
-    let labels = |lease: &Lease| lease.metadata.labels.clone().unwrap_or_default();
-    if labels(before) != labels(after) {
-        let what = "metadata.labels are others than before (R18)";
-        return broken(Invariant::S3, what);
+    // Labels of its own, or of its group, may have come with it.
+    let labels = after.metadata.labels.as_ref();
+    let is_gone = |key: &String| labels.is_none_or(|labels| !labels.contains_key(key));
+    if before
+        .metadata
+        .labels
+        .iter()
+        .flatten()
+        .any(|(key, _)| is_gone(key))
+    {
+        return broken(Invariant::S3, "a label that was there is gone (R18)");
     }
     if of_others(before) != of_others(after) {
         let what = "metadata.annotations of other writers are not what they were (R18)";

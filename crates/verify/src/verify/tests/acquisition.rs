@@ -305,7 +305,7 @@ fn an_acquisition_keeps_what_elector_does_not_know() {
             metadata
                 .labels
                 .get_or_insert_default()
-                .insert("app".to_owned(), label);
+                .insert(label, "x".to_owned());
             let annotations = metadata.annotations.get_or_insert_default();
             annotations.insert("example.com/note".to_owned(), annotation);
             lease
@@ -326,7 +326,10 @@ fn an_acquisition_keeps_what_elector_does_not_know() {
     };
     assert_eq!(breaches(&history("web", "kept", 7)), [""; 0]);
     for (history, expected) in [
-        (history("other", "kept", 7), "metadata.labels are others"),
+        (
+            history("other", "kept", 7),
+            "a label that was there is gone",
+        ),
         (
             history("web", "lost", 7),
             "metadata.annotations of other writers",
