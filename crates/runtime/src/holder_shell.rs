@@ -211,8 +211,8 @@ impl HolderShell {
         self.machine.belief().map(|belief| belief.deadline)
     }
 
-    /// Sends the request that an effect asks for, if it asks for one. It takes no longer than the belief lasts. One write
-    /// may go on after its time, beside the next one ([R22](elector_protocol::rules#r22)).
+    /// Sends the request that an effect asks for, if it asks for one. It takes no longer than the belief lasts. A write or a
+    /// read may go on after its time, beside the next one ([R22](elector_protocol::rules#r22)).
     pub fn send(&mut self, effect: Effect, now: Instant, writer: &Writer) {
         let left = self
             .deadline()
@@ -230,10 +230,13 @@ impl HolderShell {
             (self.base, timeout) = (Some(write.version), left);
         }
         self.reads = effect == Effect::Read;
+        if self.reads {
+            timeout = left;
+        }
         let noted = self.note_term(&effect);
         let (lease, object) = (&self.lease, self.object.as_ref());
         let writer = self.metadata.carried_by(&effect, object, writer);
-        if let Some(request) = lease_request(effect, lease, object, &writer, timeout) {
+        if let Some(request) = lease_request(effect, lease, object, &writer, patience, timeout) {
             self.request.send(match noted {
                 Some(noted) => noted.then(|()| request).boxed(),
                 None => request,

@@ -71,6 +71,7 @@ mod holder_shell;
 #[cfg(feature = "http-server")]
 mod http_server;
 mod instance_lock;
+mod kept_reads;
 #[cfg(feature = "events")]
 mod lease_events;
 mod line;
@@ -118,6 +119,7 @@ pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
 #[cfg(feature = "http-server")]
 pub use http_server::{HttpServer, ServerAnswer, ServerReply, ServerRequest};
 pub use instance_lock::{InstanceLock, InstanceLockError, InstanceRun};
+pub use kept_reads::read_until_answered;
 #[cfg(feature = "events")]
 pub use lease_events::{EventSeverity, LeaseEventRecorder, RecordedEvent};
 #[cfg(feature = "logging")]

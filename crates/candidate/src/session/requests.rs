@@ -6,7 +6,7 @@ use elector_api::LeaseCandidate;
 use elector_protocol::holder::{Effect, WriteKind};
 use elector_protocol::registration::RegistrationEffect;
 use elector_protocol::{Identity, Instant};
-use elector_runtime::{RequestError, WriteOutcome, Writer};
+use elector_runtime::{RequestError, WriteOutcome, Writer, read_until_answered};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
@@ -33,14 +33,20 @@ pub(crate) fn candidate_request(
     seen: Option<&LeaseCandidate>,
     config: &ResolvedConfig,
     writer: &Writer,
-    timeout: Duration,
+    patience: Duration,
 ) -> BoxFuture<'static, CandidateResponse> {
-    let writer = writer.with_timeout(timeout);
+    let writer = writer.with_timeout(patience);
     match effect {
         RegistrationEffect::Read => {
             let (key, name) = (config.lease.clone(), config.identity.clone());
+            let limit = config.timing.renew_deadline;
             Box::pin(async move {
-                CandidateResponse::Read(writer.read_candidate(&key.namespace, &name).await)
+                let read = |left| {
+                    let (writer, key, name) =
+                        (writer.with_timeout(left), key.clone(), name.clone());
+                    async move { writer.read_candidate(&key.namespace, &name).await }.boxed()
+                };
+                CandidateResponse::Read(read_until_answered(patience, limit, read).await)
             })
         }
         RegistrationEffect::Create { renew } => {

@@ -5,8 +5,10 @@ use std::time::Duration;
 use elector_api::Lease;
 use elector_protocol::holder::Effect;
 use elector_protocol::{LeaseKey, ResourceVersion};
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
+use crate::kept_reads::read_until_answered;
 use crate::request::RequestError;
 use crate::write_outcome::WriteOutcome;
 use crate::writer::Writer;
@@ -30,6 +32,7 @@ pub(super) fn lease_request(
     key: &LeaseKey,
     judged: Option<&Lease>,
     writer: &Writer,
+    patience: Duration,
     timeout: Duration,
 ) -> Option<BoxFuture<'static, LeaseResponse>> {
     let writer = writer.with_timeout(timeout);
@@ -37,7 +40,11 @@ pub(super) fn lease_request(
         Effect::Read => {
             let key = key.clone();
             Some(Box::pin(async move {
-                LeaseResponse::Read(writer.read_lease(&key).await)
+                let read = |left| {
+                    let (writer, key) = (writer.with_timeout(left), key.clone());
+                    async move { writer.read_lease(&key).await }.boxed()
+                };
+                LeaseResponse::Read(read_until_answered(patience, timeout, read).await)
             }))
         }
         Effect::Create(record) => {
@@ -105,7 +112,7 @@ mod tests {
             let effect = Effect::Write { kind, write };
             let key = LeaseKey::new("ns", "l");
             let timeout = Duration::from_secs(1);
-            let request = lease_request(effect, &key, held, &writer, timeout).unwrap();
+            let request = lease_request(effect, &key, held, &writer, timeout, timeout).unwrap();
             let LeaseResponse::Wrote(outcome) = request.await else {
                 panic!("a write has the outcome of one");
             };
