@@ -47,7 +47,7 @@ pub struct Elector {
 const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(30);
 
 /// The time for the release of the lock of the electors; the whole end takes no more than two seconds.
-const RELEASE_TIMEOUT: Duration = Duration::from_millis(400);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 // === impl Elector ===
 
