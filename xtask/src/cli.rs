@@ -16,6 +16,7 @@ use crate::cluster::{self, Options, RealCluster};
 use crate::codegen;
 use crate::criteria;
 use crate::demo::{self, DemoArgs};
+use crate::everything::{self, EverythingArgs};
 use crate::lines;
 use crate::manifests;
 use crate::mutants::{self, MutationRun};
@@ -78,6 +79,10 @@ enum DevelopmentTask {
 
     /// Change the code that ships in small ways, one at a time, and see which changes no test notices
     Mutants(MutationRun),
+
+    /// Run all that takes hours, one after the other, and record it: the long tests, the proofs, the measurements. A run that is
+    /// broken off goes on where it was
+    Everything(EverythingArgs),
 
     /// Measure what the elector costs; each prints its flags with `--help`
     #[command(subcommand)]
@@ -221,6 +226,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments)?,
         DevelopmentTask::Lines { lower } => lines::run(lower)?,
         DevelopmentTask::Mutants(args) => mutants::run(&args)?,
+        DevelopmentTask::Everything(args) => return everything::run(&args),
         DevelopmentTask::Bench(task) => bench::run(task)?,
         DevelopmentTask::Surface { since } => surface::compare(&since)?,
         DevelopmentTask::Semver { since } => semver::check(since)?,

@@ -9,6 +9,7 @@ mod cli;
 mod codegen;
 mod criteria;
 mod demo;
+mod everything;
 mod fault_picture;
 mod lines;
 mod mutants;
