@@ -75,9 +75,15 @@ async fn a_silent_attempt_is_given_up_after_its_own_timeout_and_repeated() {
 /// its late answer counts from when it was sent (R22).
 #[tokio::test(start_paused = true)]
 async fn a_server_that_answers_late_costs_nothing_below_half_the_renew_deadline() {
-    for (request, answer) in [(3_000, 0), (0, 3_000), (2_400, 2_400)] {
+    for (timing, request, answer, least) in [
+        (Timing::default(), 3_000, 0, 18),
+        (Timing::default(), 0, 3_000, 18),
+        (Timing::default(), 2_400, 2_400, 18),
+        (Timing::slow_server(), 0, 5_000, 24),
+        (Timing::many_leases(), 0, 9_000, 6),
+    ] {
         let cluster = OneLease::new(&[V1BETA1]);
-        let running = leader(&cluster, config(), obedient).await;
+        let running = leader(&cluster, config().timing(timing), obedient).await;
         let (start, [request, answer]) =
             (cluster.now(), [request, answer].map(Duration::from_millis));
         cluster.slow(request, answer);
@@ -89,7 +95,7 @@ async fn a_server_that_answers_late_costs_nothing_below_half_the_renew_deadline(
             .iter()
             .filter(|what| **what == PUT)
             .count();
-        assert!((18..=40).contains(&puts), "{puts}");
+        assert!((least..=40).contains(&puts), "{timing:?}: {puts}");
     }
 }
 
