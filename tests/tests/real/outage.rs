@@ -1,4 +1,4 @@
-//! The API server is restarted, and it is gone for 16, 30 and 60 s: no lease that can still be kept is taken over, no process
+//! The API server is restarted, and it is gone for 16, 30 and 60 s, and 10 min: no lease that can still be kept is taken over, no process
 //! believes for longer than its last renewal allows, and afterwards the former leader leads on (R20), of one lease and of two
 //! hundred.
 
@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    ClusterMode, EntryContent, EventKind, HistoryEntry, JournalMark, StartedCandidate, Suite,
-    TestProcess, Testbed, between, events, eventually, now, revisions, warm_up, work_intervals,
+    ClusterMode, EntryContent, EventKind, HistoryEntry, JournalMark, RequiredFlag,
+    StartedCandidate, Suite, TestProcess, Testbed, between, events, eventually, now, revisions,
+    warm_up, work_intervals,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -28,7 +29,15 @@ pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, modes).every_change_on(&[]);
     own.add("api_server_is_gone_for_long", 160, for_long);
     let mut own = suite.own(OURS, GATE_OFF).every_change_on(&[]);
-    own.add("former_leaders_lead_after_a_minute", 100, of_many);
+    own.add(
+        "former_leaders_lead_after_a_minute",
+        100,
+        |testbed| async move { of_many(&testbed, Duration::from_secs(60)).await },
+    );
+    let ten_minutes = "former_leaders_lead_after_ten_minutes";
+    own.add_with(RequiredFlag::Long, ten_minutes, 640, |testbed| async move {
+        of_many(&testbed, Duration::from_secs(600)).await
+    });
 }
 
 /// H: how long our candidates believe after they sent their last renewal.
@@ -143,8 +152,8 @@ async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays(BEST, 2).await
 }
 
-/// Gone for a minute under a group of two hundred parts in two processes.
-async fn of_many(testbed: Arc<Testbed>) -> Result<()> {
+/// Gone under a group of two hundred parts in two processes.
+async fn of_many(testbed: &Testbed, down: Duration) -> Result<()> {
     let _elector = testbed.site().start_elector("elector").await?;
     warm_up(testbed.site()).await?;
     let parts: Vec<String> = (0..PARTS).map(|part| format!("p{part:03}")).collect();
@@ -162,10 +171,10 @@ async fn of_many(testbed: Arc<Testbed>) -> Result<()> {
             .start()
     };
     let _members = [member("one")?, member("other")?];
-    let before = led_by_others(&testbed, PARTS, "nobody", LONG_LEASE * 2).await?;
-    let outage = outage(&testbed, Duration::from_secs(60), async { Ok(()) }).await?;
+    let before = led_by_others(testbed, PARTS, "nobody", LONG_LEASE * 2).await?;
+    let outage = outage(testbed, down, async { Ok(()) }).await?;
     let led_again = async || {
-        let after = holders(&testbed).await?;
+        let after = holders(testbed).await?;
         let same = before.iter().filter(|(part, (holder, term))| {
             let next = after.get(*part);
             next.is_some_and(|(next, newer)| next == holder && newer > term)
