@@ -318,9 +318,13 @@ fn an_acquisition_keeps_what_elector_does_not_know() {
         let blank = lease(0.1, 10, &json!({"holderIdentity": ""}), None);
         [
             with(blank, labelled("web", "kept", 7)),
+            // Its first own write brings the label of its group.
             with(
-                acquired(0.2, 11, "a", 1, 10),
-                labelled(label, annotation, field),
+                with(
+                    acquired(0.2, 11, "a", 1, 10),
+                    labelled(label, annotation, field),
+                ),
+                labelled("elector.dev/group", annotation, field),
             ),
         ]
     };
