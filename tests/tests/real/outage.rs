@@ -29,14 +29,17 @@ pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, modes).every_change_on(&[]);
     own.add("api_server_is_gone_for_long", 160, for_long);
     let mut own = suite.own(OURS, GATE_OFF).every_change_on(&[]);
-    own.add(
-        "former_leaders_lead_after_a_minute",
-        100,
-        |testbed| async move { of_many(&testbed, Duration::from_secs(60)).await },
-    );
+    for (name, mode) in [
+        ("former_leaders_lead_after_a_minute", "elected"),
+        ("former_leaders_lead_without_an_elector", "auto"),
+    ] {
+        own.add(name, 100, move |testbed| async move {
+            of_many(&testbed, mode, Duration::from_secs(60)).await
+        });
+    }
     let ten_minutes = "former_leaders_lead_after_ten_minutes";
     own.add_with(RequiredFlag::Long, ten_minutes, 640, |testbed| async move {
-        of_many(&testbed, Duration::from_secs(600)).await
+        of_many(&testbed, "elected", Duration::from_secs(600)).await
     });
 }
 
@@ -65,9 +68,6 @@ const NEARLY: Duration = Duration::from_secs(1);
 
 /// The number of parts of a group.
 const PARTS: usize = 200;
-
-/// The time after the API server's return within which a former leader leads again, where no other process came between.
-const LEADS_AGAIN: Duration = Duration::from_secs(2);
 
 /// The candidate of ours that leads whenever it can.
 const BEST: &str = "leader";
@@ -152,9 +152,12 @@ async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays(BEST, 2).await
 }
 
-/// Gone under a group of two hundred parts in two processes.
-async fn of_many(testbed: &Testbed, down: Duration) -> Result<()> {
-    let _elector = testbed.site().start_elector("elector").await?;
+/// Gone under a group of two hundred parts in two processes, beside an elector where they accept what it grants.
+async fn of_many(testbed: &Testbed, mode: &str, down: Duration) -> Result<()> {
+    let _elector = match mode {
+        "elected" => Some(testbed.site().start_elector("elector").await?),
+        _ => None,
+    };
     warm_up(testbed.site()).await?;
     let parts: Vec<String> = (0..PARTS).map(|part| format!("p{part:03}")).collect();
     let leases: Vec<String> = parts
@@ -167,7 +170,7 @@ async fn of_many(testbed: &Testbed, down: Duration) -> Result<()> {
         testbed
             .candidate(name)
             .parts(&parts)
-            .flag("--mode=elected")
+            .flag(&format!("--mode={mode}"))
             .start()
     };
     let _members = [member("one")?, member("other")?];
@@ -183,7 +186,7 @@ async fn of_many(testbed: &Testbed, down: Duration) -> Result<()> {
         ensure!(same * 20 >= PARTS * 19, "{same} of {PARTS} parts");
         Ok(same)
     };
-    let same = eventually(LEADS_AGAIN, led_again).await?;
+    let same = eventually(PROMPTLY, led_again).await?;
     let [ready, led] = [outage.back, now()].map(|at| between(outage.started, at));
     testbed.figure("the API server is ready", ready);
     testbed.figure("the former leaders lead again", led);

@@ -6,7 +6,7 @@ use super::config::{Acquisition, HolderConfig, TakeoverPolicy};
 use super::wait::WaitReason;
 use crate::lease::{LeaseSnapshot, Occupancy};
 use crate::lease_watch::{LeasePresence, LeaseWatch, NewsSource, ObservedLease};
-use crate::renumber::renumber;
+use crate::renumber::{Renumber, Renumbering, renumber};
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;
 use crate::timing::{CandidateTiming, LONGEST_LEASE};
@@ -19,8 +19,8 @@ pub(super) struct AcquisitionWatch {
     next_post: Instant,
     /// When a write to an unheld record lost a race; the watch brings what came before it.
     lost_race: Option<Instant>,
-    /// The first ping since the lease became free: an elector acts, and the wait for it begins anew, once.
-    pinged: Option<Instant>,
+    /// The restart of the wait for others, since the lease became free.
+    restart: Restart,
     /// When a read, or a race that was lost, last said that the process does not stand still.
     confirmed: Option<Instant>,
     /// The time for which a free lease is left to others, besides what the rules demand.
@@ -36,6 +36,17 @@ struct LivingHolder {
     seen: Instant,
     /// The time from then to its expiry.
     duration: Duration,
+}
+
+/// The one restart of the wait for others, who may act only now: an elector, or the former leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Restart {
+    /// None so far.
+    No,
+    /// An acquisition had no answer: the API server is away, for the others too.
+    Unanswered,
+    /// A ping came, or the API server answered again.
+    At(Instant),
 }
 
 /// The action due on a lease that may be acquired, and when by the monotonic clock.
@@ -69,7 +80,7 @@ impl AcquisitionWatch {
             watch: LeaseWatch::unknown(),
             next_post: Instant::from_epoch(Duration::ZERO),
             lost_race: None,
-            pinged: None,
+            restart: Restart::No,
             confirmed: None,
             delay: Duration::ZERO,
             taken_from: None,
@@ -97,7 +108,7 @@ impl AcquisitionWatch {
     /// An elector's time and a confirmation are those of what is seen now, since when it is.
     fn begin_anew_unless_since(&mut self, before: Option<(bool, Instant)>) {
         if self.since() != before {
-            self.pinged = None;
+            self.restart = Restart::No;
             self.confirmed = None;
         }
     }
@@ -120,8 +131,16 @@ impl AcquisitionWatch {
 
     /// A ping of the own candidate was seen.
     pub(super) fn note_ping(&mut self, now: Instant, config: &HolderConfig) {
-        if self.pinged.is_none() && self.free_for(now, config).is_some() {
-            self.pinged = Some(now);
+        let restarted = matches!(self.restart, Restart::At(_));
+        if !restarted && self.free_for(now, config).is_some() {
+            self.restart = Restart::At(now);
+        }
+    }
+
+    /// The acquisition had no answer.
+    pub(super) fn note_unanswered(&mut self) {
+        if self.restart == Restart::No {
+            self.restart = Restart::Unanswered;
         }
     }
 
@@ -135,6 +154,9 @@ impl AcquisitionWatch {
         self.lost_race = None;
         if self.free_for(now, config).is_some() {
             self.confirmed = Some(now);
+            if self.restart == Restart::Unanswered {
+                self.restart = Restart::At(now);
+            }
         }
     }
 
@@ -164,7 +186,8 @@ impl AcquisitionWatch {
     /// A Lease that is missing is created at once: a born record grants nothing, and the wait for it runs all the same
     /// (R6 c). An acquisition that comes late, and is no retry, reads first. The process stood still, and its stop-watch
     /// runs on a record that others may have replaced since. Compare-and-swap refuses its write then; a process that
-    /// wakes up writes nothing against its successor in the first place.
+    /// wakes up writes nothing against its successor in the first place. One that had no answer reads first too: the former
+    /// leader is to be the first that the API server answers.
     pub(super) fn next(
         &self,
         now: Instant,
@@ -182,7 +205,10 @@ impl AcquisitionWatch {
             }
             (LeasePresence::Present(observed), _) => observed,
         };
-        let due = self.due(observed, acquisition, config)?.after(fallback);
+        let due = self.due(observed, acquisition, fallback, config)?;
+        if self.restart == Restart::Unanswered {
+            return Some(Acquire::Read(due));
+        }
         if let Some(lost) = self.lost_race {
             return Some(Acquire::Read(lost.after(WATCH_SETTLES)));
         }
@@ -204,16 +230,16 @@ impl AcquisitionWatch {
         let unproven = WaitReason::Unproven { longest };
         let (reason, due) = match self.watch.presence() {
             LeasePresence::Unknown => return None,
-            LeasePresence::Absent { since } => (unproven, since.after(longest)),
+            LeasePresence::Absent { since } => (unproven, since.after(longest).after(fallback)),
             LeasePresence::Present(observed) => {
-                let due = self.due(observed, acquisition, config)?;
+                let due = self.due(observed, acquisition, fallback, config)?;
                 match observed.snapshot.record.occupancy() {
                     Occupancy::Unproven => (unproven, due),
                     Occupancy::Released | Occupancy::Held(_) => (WaitReason::Fallback, due),
                 }
             }
         };
-        Some((reason, Some(due.after(fallback))))
+        Some((reason, Some(due)))
     }
 
     /// The time since the lease became free.
@@ -231,15 +257,21 @@ impl AcquisitionWatch {
         ours.then_some((acquisition, waits))
     }
 
-    /// From when on the time of an elector counts: the record is free, and a ping restarts that time once.
+    /// When this process may take the lease, given the time for which it is left to others. That time begins when the
+    /// record is free, and anew with a restart; the former leader needs a retry period then.
     fn due(
         &self,
         observed: &ObservedLease,
         acquisition: &Acquisition,
+        fallback: Duration,
         config: &HolderConfig,
     ) -> Option<Instant> {
         let free = self.free_at(observed, acquisition, config)?;
-        Some(self.pinged.map_or(free, |pinged| pinged.max(free)))
+        let due = free.after(fallback);
+        Some(match self.restart {
+            Restart::No | Restart::Unanswered => due,
+            Restart::At(at) => due.max(at.after(fallback.max(config.timing.retry_period + LATE))),
+        })
     }
 
     /// When this record is free by this process's own stop-watch (R4, R6); `None` where another elector decides it.
@@ -317,9 +349,17 @@ renumber!(AcquisitionWatch {
     watch,
     next_post,
     lost_race,
-    pinged,
+    restart,
     confirmed,
     taken_from
 });
 
 renumber!(LivingHolder { seen });
+
+impl Renumber for Restart {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        if let Self::At(at) = self {
+            by.instant(at);
+        }
+    }
+}

@@ -310,6 +310,11 @@ impl Holder {
             LeaseOutcome::Unknown => {
                 self.in_flight = None;
                 self.fail(now.holder);
+                if let (WriteKind::Acquire, true, Some(acquisition)) =
+                    (kind, open, &mut self.acquisition)
+                {
+                    acquisition.note_unanswered();
+                }
                 if open {
                     self.keep_open(kind, attempt);
                 }

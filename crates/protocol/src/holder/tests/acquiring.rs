@@ -1,5 +1,7 @@
 //! Scenarios of processes that take a free lease themselves (R18).
 
+use std::mem;
+
 use super::super::{Acquisition, Effect, Ending, Holder, HolderMode, TakeoverPolicy, WriteKind};
 use super::fixture::{
     HolderFixture, Network, WorkEvent, auto, config_of, identity, plain, seconds, wall_at,
@@ -123,6 +125,42 @@ fn a_ping_of_a_free_lease_restarts_the_wait_for_the_elector_once() {
     fixture.pass(4.0);
     fixture.holder.handle_ping(fixture.moment());
     fixture.acquires_after(1.0);
+}
+
+/// (R18) Nobody could act in an outage. When the API server answers again, an elector has its time anew and the former
+/// leader a retry period, once.
+#[test]
+fn a_lease_is_left_to_others_once_more_after_an_outage() {
+    for (mode, due, again) in [(auto(), 20.0, 5.0), (plain(), 15.0, 2.25)] {
+        let back_again = |times: usize| {
+            let mut fixture = led_by_another(mode.clone(), 15);
+            fixture.network = Network::Down;
+            fixture.pass(due + 40.0);
+            assert_eq!(fixture.sent, [WriteKind::Acquire], "it reads from then on");
+            fixture.sent.clear();
+            fixture.network = Network::Up;
+            let answers_at = fixture.wake_at.unwrap();
+            fixture.pass(answers_at.since(fixture.now).as_secs_f64());
+            assert_eq!((fixture.reads, fixture.sent.len()), (1, 0));
+            if times == 2 {
+                fixture.network = Network::Down;
+                fixture.pass(again);
+                assert_eq!(mem::take(&mut fixture.sent), [WriteKind::Acquire]);
+                fixture.network = Network::Up;
+            }
+            fixture
+        };
+        back_again(1).acquires_after(again);
+        let mut twice = back_again(2);
+        twice.pass(2.0);
+        assert_eq!(twice.sent, [WriteKind::Acquire]);
+
+        let mut resumed = back_again(1);
+        resumed.pass(again - 0.1);
+        resumed.renew();
+        resumed.watch();
+        resumed.acquires_after(due);
+    }
 }
 
 /// (R16) It takes what it is granted all the same: the elector knows better.
