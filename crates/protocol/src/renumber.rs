@@ -48,6 +48,15 @@ pub trait Renumbering {
         self.instant(instant);
         true
     }
+    /// When the wait for others began anew. It counts until that wait is over, and the acquisition late.
+    fn restart(&mut self, instant: &mut Instant) {
+        self.instant(instant);
+    }
+    /// When the process was last known not to stand still; returns whether it may still count.
+    fn confirmation(&mut self, instant: &mut Instant) -> bool {
+        self.instant(instant);
+        true
+    }
     /// The number of withdrawn preferences of a term. It lengthens that time.
     fn withdrawals(&mut self, _: &mut u8) {}
     /// The number of races lost in a row. It decides about pauses alone.

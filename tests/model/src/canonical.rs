@@ -97,6 +97,7 @@ impl Canonical {
             let aging = Aging {
                 by: Duration::from_secs(time.of_candidate(index, seconds)),
                 limit: self.waits,
+                restart: self.run.longest_restart(),
                 usual: self.usual,
                 ..Aging::default()
             };
@@ -114,6 +115,7 @@ impl Canonical {
                 passed_over: timing.passed_over,
                 preemptions: timing.preemption_window,
                 usual: timing.max_lease_duration,
+                ..Aging::default()
             };
             let elector = &mut state.electors[index];
             if before.is_none_or(|before| !Rc::ptr_eq(&before.electors[index], elector)) {

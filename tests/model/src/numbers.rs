@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use elector_protocol::{Instant, Moment, Renumber, Renumbering, ResourceVersion, Term, Timestamp};
 
+use super::run::LATE;
+
 /// The reading of every clock in every state.
 pub(super) const NOW: Instant = Instant::from_epoch(Duration::from_secs(1000));
 /// The same by both clocks of a process: in a model they are one.
@@ -51,6 +53,8 @@ pub(super) struct Aging {
     pub(super) sightings: Duration,
     /// The same for how long a candidate is passed over.
     pub(super) passed_over: Duration,
+    /// The same for the restart of a wait.
+    pub(super) restart: Duration,
     /// The same for pre-emptions.
     pub(super) preemptions: Duration,
     /// Durations up to this one are alike.
@@ -213,6 +217,15 @@ impl Renumbering for Assign<'_> {
     fn preemption(&mut self, instant: &mut Instant) -> bool {
         self.aging.age(instant, self.aging.preemptions);
         NOW.since(*instant) < self.aging.preemptions
+    }
+
+    fn restart(&mut self, instant: &mut Instant) {
+        self.aging.age(instant, self.aging.restart);
+    }
+
+    fn confirmation(&mut self, instant: &mut Instant) -> bool {
+        self.instant(instant);
+        NOW.since(*instant) < LATE
     }
 
     fn longest(&mut self, duration: &mut Duration) {

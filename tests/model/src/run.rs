@@ -163,7 +163,7 @@ pub(super) enum Expectation {
 }
 
 /// More than an acquisition may be delayed without a look at the Lease (R18).
-const LATE: Duration = Duration::from_secs(1);
+pub(super) const LATE: Duration = Duration::from_secs(1);
 /// The time for which a lease is free before a process in auto mode takes it: a tick of any clock.
 const FALLBACK: Duration = Duration::from_secs(2);
 
@@ -404,5 +404,15 @@ impl Run {
             ModelMode::Auto => LATE + self.lease_duration() + FALLBACK,
         };
         acquisition.max(self.renew_deadline())
+    }
+
+    /// The time for which the restart of a wait counts: until the wait is over, and until the acquisition is late.
+    pub(super) fn longest_restart(&self) -> Duration {
+        let fallback = match self.mode {
+            ModelMode::Auto => FALLBACK,
+            ModelMode::Elected | ModelMode::Plain => Duration::ZERO,
+        };
+        let timing = self.candidate_timing();
+        fallback.max(timing.retry_period + CandidateTiming::RETRY_MIN) + LATE
     }
 }

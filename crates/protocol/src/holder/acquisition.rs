@@ -345,21 +345,17 @@ pub(super) fn is_ours(strategy: &StrategyName) -> bool {
     strategy.strategy().is_some()
 }
 
-renumber!(AcquisitionWatch {
-    watch,
-    next_post,
-    lost_race,
-    restart,
-    confirmed,
-    taken_from
-});
-
-renumber!(LivingHolder { seen });
-
-impl Renumber for Restart {
+impl Renumber for AcquisitionWatch {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
-        if let Self::At(at) = self {
-            by.instant(at);
+        self.watch.renumber(by);
+        by.instant(&mut self.next_post);
+        self.lost_race.renumber(by);
+        if let Restart::At(at) = &mut self.restart {
+            by.restart(at);
         }
+        self.confirmed.take_if(|at| !by.confirmation(at));
+        self.taken_from.renumber(by);
     }
 }
+
+renumber!(LivingHolder { seen });
