@@ -43,7 +43,7 @@ struct LivingHolder {
 enum Restart {
     /// None so far.
     No,
-    /// An acquisition had no answer: the API server is away, for the others too.
+    /// An acquisition or a read of the free lease had no answer: the API server is away, for the others too.
     Unanswered,
     /// A ping came, or the API server answered again.
     At(Instant),
@@ -137,9 +137,9 @@ impl AcquisitionWatch {
         }
     }
 
-    /// The acquisition had no answer.
-    pub(super) fn note_unanswered(&mut self) {
-        if self.restart == Restart::No {
+    /// An acquisition or a read had no answer.
+    pub(super) fn note_unanswered(&mut self, now: Instant, config: &HolderConfig) {
+        if self.restart == Restart::No && self.free_for(now, config).is_some() {
             self.restart = Restart::Unanswered;
         }
     }

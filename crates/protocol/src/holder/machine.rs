@@ -216,6 +216,9 @@ impl Holder {
             // Something newer was seen while the read was under way: which of the two came first is open.
             Ok(None) => self.request_read(),
             Err(ReadFailed) => {
+                if let Some(acquisition) = &mut self.acquisition {
+                    acquisition.note_unanswered(now.monotonic, &self.config);
+                }
                 self.fail(now.holder);
                 self.request_read();
                 return;
@@ -313,7 +316,7 @@ impl Holder {
                 if let (WriteKind::Acquire, true, Some(acquisition)) =
                     (kind, open, &mut self.acquisition)
                 {
-                    acquisition.note_unanswered();
+                    acquisition.note_unanswered(now.monotonic, &self.config);
                 }
                 if open {
                     self.keep_open(kind, attempt);
