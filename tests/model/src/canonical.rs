@@ -8,7 +8,7 @@ use elector_protocol::{ElectorTiming, Renumber};
 
 use super::clocks::Time;
 use super::numbers::{Aging, Assign, Numbers};
-use super::run::Run;
+use super::run::{LATE, Run};
 use super::state::SystemState;
 use super::store::LeaseStore;
 
@@ -98,6 +98,7 @@ impl Canonical {
                 by: Duration::from_secs(time.of_candidate(index, seconds)),
                 limit: self.waits,
                 restart: self.run.longest_restart(),
+                confirmation: LATE,
                 usual: self.usual,
                 ..Aging::default()
             };

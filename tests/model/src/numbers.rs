@@ -14,8 +14,6 @@ use std::time::Duration;
 
 use elector_protocol::{Instant, Moment, Renumber, Renumbering, ResourceVersion, Term, Timestamp};
 
-use super::run::LATE;
-
 /// The reading of every clock in every state.
 pub(super) const NOW: Instant = Instant::from_epoch(Duration::from_secs(1000));
 /// The same by both clocks of a process: in a model they are one.
@@ -55,6 +53,8 @@ pub(super) struct Aging {
     pub(super) passed_over: Duration,
     /// The same for the restart of a wait.
     pub(super) restart: Duration,
+    /// The same for a confirmation.
+    pub(super) confirmation: Duration,
     /// The same for pre-emptions.
     pub(super) preemptions: Duration,
     /// Durations up to this one are alike.
@@ -225,7 +225,7 @@ impl Renumbering for Assign<'_> {
 
     fn confirmation(&mut self, instant: &mut Instant) -> bool {
         self.instant(instant);
-        NOW.since(*instant) < LATE
+        NOW.since(*instant) < self.aging.confirmation
     }
 
     fn longest(&mut self, duration: &mut Duration) {
