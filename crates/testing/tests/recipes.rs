@@ -221,15 +221,11 @@ async fn a_candidate_that_waits_for_an_elector_leads_when_it_is_granted_the_leas
 async fn what_a_test_does_wrong_is_said() {
     let cluster = TestCluster::new();
     let lease = cluster.lease("default", "web");
-    assert_eq!(
-        failure(|| lease.delete()),
-        "there is no Lease default/web: has its program led yet (`TestProgram::leads`)?"
-    );
+    let expected = "there is no Lease default/web: has its program led yet (`TestProgram::leads`)?";
+    assert_eq!(failure(|| lease.delete()), expected);
     assert!(failure(|| lease.overwrite_holder("b")).starts_with("there is no Lease"));
-    assert_eq!(
-        failure(|| lease.grant("")),
-        "\"\" is no identity: it is empty"
-    );
+    let expected = "\"\" is no identity: it is empty";
+    assert_eq!(failure(|| lease.grant("")), expected);
     let bad = Config::new("web", "");
     let message = failure(|| {
         let _program: ControllerProgram =

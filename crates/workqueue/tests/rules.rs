@@ -102,10 +102,8 @@ fn a_delayed_key_counts_from_its_deadline_whenever_somebody_polls() {
     queue.add_after("due-at-1", s(1), s(0));
     queue.add("added-at-0", s(0));
     queue.add("added-at-3", s(3));
-    assert_eq!(
-        take(&mut queue, s(4)),
-        ["added-at-0", "due-at-1", "due-at-2", "added-at-3"]
-    );
+    let expected = ["added-at-0", "due-at-1", "due-at-2", "added-at-3"];
+    assert_eq!(take(&mut queue, s(4)), expected);
 }
 
 #[test]

@@ -111,15 +111,11 @@ mod tests {
             after_fault: 0.5,
             after_renewal: 21.5,
         };
-        assert_eq!(
-            last.failure(true, 0.1, lease).unwrap(),
-            "the last operation came 0.50 s after the process was let go"
-        );
+        let expected = "the last operation came 0.50 s after the process was let go";
+        assert_eq!(last.failure(true, 0.1, lease).unwrap(), expected);
         assert_eq!(last.failure(true, 0.3, lease), None);
-        assert_eq!(
-            last.failure(false, 0.3, lease).unwrap(),
-            "the last operation came 21.50 s after the last renewal"
-        );
+        let expected = "the last operation came 21.50 s after the last renewal";
+        assert_eq!(last.failure(false, 0.3, lease).unwrap(), expected);
         let in_time = LastOperation {
             after_renewal: 13.8,
             ..last

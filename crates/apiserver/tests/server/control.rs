@@ -155,10 +155,8 @@ async fn objects_can_be_made_that_no_rule_lets_in() {
     assert!(!server.corrupt("leases", name, |_| {}) && !server.remove("leases", name));
     let kinds: Vec<_> = server.changes().iter().map(|change| change.kind).collect();
     assert!(kinds.ends_with(&[ChangeKind::Added, ChangeKind::Modified, ChangeKind::Deleted]));
-    assert_eq!(
-        server.changes().last().unwrap().resource,
-        "leases.coordination.k8s.io"
-    );
+    let expected = "leases.coordination.k8s.io";
+    assert_eq!(server.changes().last().unwrap().resource, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -209,10 +209,8 @@ fn the_retry_period_follows_a_short_deadline_unless_it_is_given() {
     let timing = config_of(&[]).timing.resolved(Duration::MAX);
     assert_eq!(timing.retry_period, Duration::from_secs(1));
     let flags = [&short[..], &["--retry-period", "2s"]].concat();
-    assert_eq!(
-        parse(&flags).config("").unwrap_err().to_string(),
-        "--retry-period is 2s: must be from 250ms to 1s"
-    );
+    let expected = "--retry-period is 2s: must be from 250ms to 1s";
+    assert_eq!(parse(&flags).config("").unwrap_err().to_string(), expected);
 }
 
 #[test]

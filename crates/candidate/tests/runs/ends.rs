@@ -120,9 +120,7 @@ async fn a_name_that_belongs_to_another_lease_is_an_error() {
     let running = start(&cluster, config(), obedient);
     let error = running.result().await.unwrap_err();
     assert!(matches!(&error, Error::Registration { candidate, .. } if candidate.as_str() == "me"));
-    assert_eq!(
-        error.to_string(),
-        "register me: its LeaseCandidate belongs to the lease db and cannot change that"
-    );
+    let expected = "register me: its LeaseCandidate belongs to the lease db and cannot change that";
+    assert_eq!(error.to_string(), expected);
     assert!(cluster.candidate(V1BETA1).is_some());
 }

@@ -46,10 +46,8 @@ async fn without_a_reply_the_work_is_told_at_the_deadline_and_goes_on_in_a_new_t
     assert!(healed.elapsed() <= seconds(4), "{:?}", healed.elapsed());
     let told = log.lines("resumed the lease");
     assert!(told.len() == 1 && told[0].contains("term=2"), "{told:?}");
-    assert_eq!(
-        cluster.history(),
-        ["register", "grant me", "accept", "resume"]
-    );
+    let expected = ["register", "grant me", "accept", "resume"];
+    assert_eq!(cluster.history(), expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,10 +171,8 @@ async fn work_that_drains_is_told_of_a_loss_as_well() {
     cluster.faults().partition(true);
     eventually(|| reasons.lock().unwrap().len() == 2).await;
     let lost = StopReason::Lost(Loss::DeadlinePassed);
-    assert_eq!(
-        *reasons.lock().unwrap(),
-        [StopReason::ShutDown, lost.clone()]
-    );
+    let expected = [StopReason::ShutDown, lost.clone()];
+    assert_eq!(*reasons.lock().unwrap(), expected);
     let told = |why: &StopReason| {
         running.count(|event| matches!(event, Event::Stopping { reason: told, .. } if told == why))
     };

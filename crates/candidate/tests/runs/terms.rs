@@ -46,10 +46,8 @@ async fn a_preference_hands_over_and_the_next_term_begins_afresh() {
     let first = running.guard();
     cluster.prefer("better");
     eventually(|| cluster.record().holder == Identity::new("better")).await;
-    assert_eq!(
-        cluster.history(),
-        ["register", "grant me", "accept", "prefer", "grant better"]
-    );
+    let expected = ["register", "grant me", "accept", "prefer", "grant better"];
+    assert_eq!(cluster.history(), expected);
     assert!(cluster.record().is_unaccepted_grant());
     cluster.grant("me");
     running.leads(2).await;

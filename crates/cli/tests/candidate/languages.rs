@@ -304,10 +304,8 @@ fn a_command_finds_the_answers_by_its_environment() {
     });
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let asked = json(&lines[0]);
-    assert_eq!(
-        [&asked["is_leader"], &asked["name"]],
-        [&json!(true), &json!("web-0")]
-    );
+    let expected = [&json!(true), &json!("web-0")];
+    assert_eq!([&asked["is_leader"], &asked["name"]], expected);
     assert_eq!(json(&lines[1])["name"], "web-0");
     let event = lines[2].strip_prefix("data: ").unwrap();
     assert_eq!(json(event)["name"], "web-0");

@@ -95,10 +95,8 @@ fn what_a_stranger_wrote_into_objects_neither_breaks_a_line_nor_reaches_the_term
 fn what_cannot_be_told_is_said() {
     let nothing = run(&["-f", "-"], "");
     assert_eq!(nothing.status.code(), Some(2));
-    assert_eq!(
-        text(&nothing.stderr),
-        "No lease of this history is named by a candidate or carries a token.\n"
-    );
+    let expected = "No lease of this history is named by a candidate or carries a token.\n";
+    assert_eq!(text(&nothing.stderr), expected);
     let missing = run(&["-f", "nowhere.json"], "");
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).starts_with("error: failed to read nowhere.json: "));

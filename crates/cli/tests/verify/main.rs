@@ -108,10 +108,8 @@ fn the_json_form_is_stable() {
     let output = run(&["-f", "-", "-o", "json"], &early);
     let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(reports[0]["verdict"], "refuted");
-    assert_eq!(
-        keys(&reports[0]["findings"][0]),
-        "after before invariant promised sentence time"
-    );
+    let expected = "after before invariant promised sentence time";
+    assert_eq!(keys(&reports[0]["findings"][0]), expected);
 }
 
 #[test]

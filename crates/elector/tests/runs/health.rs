@@ -96,10 +96,8 @@ async fn an_elector_is_ready_once_all_is_listed() {
     let elector = ProbedElector::start(&cluster);
     pass(seconds(600)).await;
     assert!(elector.is_live());
-    assert_eq!(
-        elector.failing(),
-        ["discovery", "lease-sync", "candidate-sync"]
-    );
+    let expected = ["discovery", "lease-sync", "candidate-sync"];
+    assert_eq!(elector.failing(), expected);
     cluster.heal();
     pass(seconds(60)).await;
     assert!(elector.is_live());

@@ -142,10 +142,8 @@ fn the_name_of_a_lease_shows_its_layout() {
     let by_namespace = ShardLayout::new(ShardField::Namespace, 128).unwrap();
     assert_eq!(layout(16).lease_name("web", 3), "web-03-of-16");
     assert_eq!(layout(1).lease_name("web", 0), "web-0-of-1");
-    assert_eq!(
-        by_namespace.lease_name("web", 7),
-        "web-007-of-128-namespaces"
-    );
+    let expected = "web-007-of-128-namespaces";
+    assert_eq!(by_namespace.lease_name("web", 7), expected);
     let strange = "web web- web-3-of-16 web-+3-of-16 web-16-of-16 web-03-of-016 web-03-of-0 \
         web-003-of-16 web-03-of-16-x web-a-of-b other-03-of-16 web03-of-16 web-03-of-70000";
     for strange in strange.split(' ') {

@@ -80,10 +80,8 @@ fn moves_for_balance_have_a_budget_of_their_own() {
     assign(&mut fixture, "b");
     fixture.ack("b");
     let within = Duration::from_secs(600);
-    assert_eq!(
-        held_back(&fixture),
-        Some((HoldBackCause::Balanced { within }, 500))
-    );
+    let expected = Some((HoldBackCause::Balanced { within }, 500));
+    assert_eq!(held_back(&fixture), expected);
     fixture.says(
         "b is better, but a is not asked to make room for another 500.0s: the part was moved for balance within 600s",
     );

@@ -161,14 +161,10 @@ fn the_ranking_of_a_conflict_names_no_candidate() {
     let ranking = fixture.ranking();
     assert_eq!(ranking.strategy, None);
     assert!(ranking.candidates.iter().all(|one| !one.eligible));
-    assert_eq!(
-        ranking.candidates[0].reason,
-        "the candidates disagree on the strategy"
-    );
+    let expected = "the candidates disagree on the strategy";
+    assert_eq!(ranking.candidates[0].reason, expected);
     fixture.remove("b");
     fixture.remove("low");
-    assert_eq!(
-        fixture.ranking().candidates[0].reason,
-        "is the only eligible candidate"
-    );
+    let expected = "is the only eligible candidate";
+    assert_eq!(fixture.ranking().candidates[0].reason, expected);
 }

@@ -152,10 +152,8 @@ async fn context_cluster_and_user_are_chosen_one_by_one() {
         (Some("two"), "n1")
     );
     assert_eq!(config.auth_info.impersonate.as_deref(), Some("somebody"));
-    assert_eq!(
-        config.auth_info.impersonate_groups,
-        Some(vec!["g".to_owned()])
-    );
+    let expected = Some(vec!["g".to_owned()]);
+    assert_eq!(config.auth_info.impersonate_groups, expected);
 }
 
 #[tokio::test]
@@ -174,10 +172,8 @@ async fn a_proxy_comes_from_the_kubeconfig_or_the_environment() {
         let config = configuration(&args, &environment).await.unwrap();
         config.proxy_url.map(|url| url.to_string())
     };
-    assert_eq!(
-        proxy(flag(&file)).await.as_deref(),
-        Some("http://environment:2/")
-    );
+    let expected = Some("http://environment:2/");
+    assert_eq!(proxy(flag(&file)).await.as_deref(), expected);
     let two = ClientArgs {
         context: Some("two".into()),
         ..flag(&file)

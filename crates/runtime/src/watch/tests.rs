@@ -118,10 +118,8 @@ async fn a_list_is_followed_by_its_changes() {
     ]);
     let mut watch = whole(&script);
     let seen = words(&mut watch, 6).await.join(", ");
-    assert_eq!(
-        seen,
-        "gap, listed a++b at 10, synced, applied a, deleted b, applied bad"
-    );
+    let expected = "gap, listed a++b at 10, synced, applied a, deleted b, applied bad";
+    assert_eq!(seen, expected);
     // The next one continues after the last event, and no gap is reported.
     tokio::select! {
         biased;
@@ -358,8 +356,6 @@ async fn an_object_nested_deeper_than_json_readers_go_hides_no_other() {
         ),
     ]);
     let seen = words(&mut whole(&script), 6).await[1..].join(", ");
-    assert_eq!(
-        seen,
-        "listed a+deep+b at 10, synced, applied deep, applied a, deleted deep"
-    );
+    let expected = "listed a+deep+b at 10, synced, applied deep, applied a, deleted deep";
+    assert_eq!(seen, expected);
 }

@@ -67,10 +67,8 @@ async fn a_put_carries_what_was_judged_and_returns_what_was_stored() {
     let [SeenRequest { line, body, .. }] = &script.seen()[..] else {
         panic!("one request");
     };
-    assert_eq!(
-        line,
-        "PUT /apis/coordination.k8s.io/v1/namespaces/ns/leases/l?"
-    );
+    let expected = "PUT /apis/coordination.k8s.io/v1/namespaces/ns/leases/l?";
+    assert_eq!(line, expected);
     assert_eq!(
         body["metadata"],
         json!({
@@ -116,10 +114,8 @@ async fn the_carrier_is_learned_from_the_answers() {
         )
     };
     let written: Vec<_> = specs.iter().map(written).collect();
-    assert_eq!(
-        written,
-        [(true, true), (true, false), (true, false), (false, true)]
-    );
+    let expected = [(true, true), (true, false), (true, false), (false, true)];
+    assert_eq!(written, expected);
     assert_eq!(specs[0]["spec"]["holderIdentity"], "");
 }
 
@@ -242,8 +238,6 @@ async fn a_read_tells_absent_from_unknown() {
         assert_eq!(error.to_string(), text);
     }
     // Without a version: a read of the newest, by quorum.
-    assert_eq!(
-        script.lines()[0],
-        "GET /apis/coordination.k8s.io/v1/namespaces/ns/leases/l"
-    );
+    let expected = "GET /apis/coordination.k8s.io/v1/namespaces/ns/leases/l";
+    assert_eq!(script.lines()[0], expected);
 }

@@ -203,10 +203,8 @@ async fn a_leader_that_is_cut_off_says_no_at_its_deadline_and_so_does_its_stream
     assert!(blue.is_leader());
     pass(millis(2)).await;
     let leader = blue.get("/leader");
-    assert_eq!(
-        [&leader["is_leader"], &leader["remaining_ms"]],
-        [&json!(false), &json!(0)]
-    );
+    let expected = [&json!(false), &json!(0)];
+    assert_eq!([&leader["is_leader"], &leader["remaining_ms"]], expected);
     assert_eq!(
         (leader["stopping"].clone(), blue.name().as_str()),
         (json!(true), "")
@@ -232,10 +230,8 @@ async fn the_program_beside_has_its_grace_before_the_lease_is_given_away() {
         assert_eq!(blue.post("/unwell"), 200);
         let asked = world.elapsed();
         let told = next_data(&mut events).await;
-        assert_eq!(
-            [&told["is_leader"], &told["stopping"]],
-            [&json!(false), &json!(true)]
-        );
+        let expected = [&json!(false), &json!(true)];
+        assert_eq!([&told["is_leader"], &told["stopping"]], expected);
         assert!(told["stop_within_ms"].as_u64().unwrap() > 9_000, "{told}");
         assert!(world.elapsed() - asked <= millis(10));
         if let Some(time) = program_is_done {

@@ -231,10 +231,8 @@ fn each_change_of_leadership_is_reported_once() {
     assert_eq!(world.changes(), ["a leads ns/l: a took it"]);
     world.list_leases(vec![]);
     world.list_leases(vec![]);
-    assert_eq!(
-        world.changes(),
-        ["ns/l has no leader: the lease was deleted"]
-    );
+    let expected = ["ns/l has no leader: the lease was deleted"];
+    assert_eq!(world.changes(), expected);
 }
 
 #[test]

@@ -108,10 +108,8 @@ fn holder_and_preferred_are_considered_however_young_they_are() {
     world.lease(lease("l", 2001, held("late", 2)));
     assert_eq!(world.names("l"), named(0..64));
     world.candidate(created("late", 500));
-    assert_eq!(
-        world.names("l"),
-        [named(0..63), vec!["late".to_owned()]].concat()
-    );
+    let expected = [named(0..63), vec!["late".to_owned()]].concat();
+    assert_eq!(world.names("l"), expected);
     world.lease(lease("l", 2002, held("c00001", 3)));
     assert_eq!(world.names("l"), named(0..64));
 }
@@ -126,10 +124,8 @@ fn the_candidate_that_an_operator_prefers_is_considered() {
         until: Timestamp::MAX,
     }));
     world.lease(preferring);
-    assert_eq!(
-        world.names("l"),
-        [named(0..63), vec!["c00099".to_owned()]].concat()
-    );
+    let expected = [named(0..63), vec!["c00099".to_owned()]].concat();
+    assert_eq!(world.names("l"), expected);
 }
 
 /// Two electors that saw the same objects in another order must not disagree (R17).

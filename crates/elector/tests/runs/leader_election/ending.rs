@@ -117,10 +117,8 @@ async fn a_stop_gives_the_lock_to_a_standby_at_once() {
     let (active, standby) = Replica::pair(&cluster, "standby").await;
     let took = active.elector.stop().await;
     assert!(took < millis(100), "{took:?}");
-    assert_eq!(
-        log.lines("released the lock of the electors"),
-        ["INFO released the lock of the electors lease=elector-system/elector"]
-    );
+    let expected = ["INFO released the lock of the electors lease=elector-system/elector"];
+    assert_eq!(log.lines("released the lock of the electors"), expected);
     pass(millis(100)).await;
     assert!(standby.leads() && standby.says_that_it_leads());
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -203,10 +201,8 @@ async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
             Event::StandingBy { reason, .. } => Some(reason),
             _ => None,
         });
-    assert_eq!(
-        lost.as_deref(),
-        Some("lost: no renewal succeeded within the renew deadline")
-    );
+    let expected = Some("lost: no renewal succeeded within the renew deadline");
+    assert_eq!(lost.as_deref(), expected);
     cluster.faults("active").clear();
     pass(seconds(60)).await;
     assert!(standby.leads() && active.says_that_it_stands_by());

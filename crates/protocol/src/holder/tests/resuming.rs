@@ -36,10 +36,8 @@ fn a_lapsed_leader_leads_on_in_a_new_term_where_nobody_came_between() {
         fixture.pass(2.0);
         assert_eq!(fixture.sent, [WriteKind::Resume]);
         let ended = WorkEvent::Ended(Ending::Lost(Loss::DeadlinePassed));
-        assert_eq!(
-            fixture.work_events[1..],
-            [ended, WorkEvent::Start(Term(2), token)]
-        );
+        let expected = [ended, WorkEvent::Start(Term(2), token)];
+        assert_eq!(fixture.work_events[1..], expected);
         assert_eq!(fixture.record().acquire_time, fixture.record().renew_time);
         assert!(fixture.believes());
     }

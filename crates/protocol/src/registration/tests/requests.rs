@@ -103,10 +103,8 @@ fn a_success_forgets_the_pauses_before_it() {
     registration.watch(4, Some(30), Some(20));
     assert!(registration.effect().is_some());
     registration.outcome(RegistrationOutcome::Refused);
-    assert_eq!(
-        registration.step(NOW, at(20)).wake_at,
-        Some(NOW.after(Registration::RETRY_MIN))
-    );
+    let expected = Some(NOW.after(Registration::RETRY_MIN));
+    assert_eq!(registration.step(NOW, at(20)).wake_at, expected);
 }
 
 #[test]

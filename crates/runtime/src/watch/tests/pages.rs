@@ -35,10 +35,8 @@ async fn a_list_in_pages_is_told_whole() {
         list("10", &[lease("b", 4)]),
         Reply::Lines(vec![line("MODIFIED", lease("a", 11))], WatchEnd::Silence),
     ]);
-    assert_eq!(
-        words(&mut whole(&script), 4).await,
-        ["gap", "listed a+b at 10", "synced", "applied a"]
-    );
+    let expected = ["gap", "listed a+b at 10", "synced", "applied a"];
+    assert_eq!(words(&mut whole(&script), 4).await, expected);
     let lines = script.lines();
     let list = format!("GET {LEASES}{NOT_NODES}");
     assert_eq!(
@@ -134,10 +132,8 @@ async fn pages_of_small_objects_grow_to_a_bound() {
     let pages = (0..8).map(|_| page("10", &[lease("a", 3)], "more"));
     let script = Script::new(pages.chain([list("10", &[])]));
     words(&mut whole(&script), 3).await;
-    assert_eq!(
-        limits(&script),
-        [128, 256, 512, 1024, 2048, 4096, 4096, 4096, 4096]
-    );
+    let expected = [128, 256, 512, 1024, 2048, 4096, 4096, 4096, 4096];
+    assert_eq!(limits(&script), expected);
 }
 
 #[tokio::test(start_paused = true)]

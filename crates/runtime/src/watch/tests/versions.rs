@@ -35,10 +35,8 @@ async fn a_list_at_the_version_of_before_is_no_store_that_went_back() {
         Reply::Lines(vec![line("MODIFIED", lease("a", 11))], WatchEnd::Silence),
     ]);
     let seen = news(&mut whole(&script), 7).await.join(", ");
-    assert_eq!(
-        seen,
-        "gap, listed a at 10, synced, gap, listed a at 10, synced, applied a"
-    );
+    let expected = "gap, listed a at 10, synced, gap, listed a at 10, synced, applied a";
+    assert_eq!(seen, expected);
 }
 
 /// Everything that shows a version counts: a list, an event, a deletion, a bookmark.

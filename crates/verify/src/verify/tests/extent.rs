@@ -186,19 +186,15 @@ fn what_happened_in_a_gap_is_not_judged() {
     let lease_verdict = lease_verdict_of(&history, &participants());
     assert_eq!(lease_verdict.breaches, []);
     assert_eq!(unjudged(&lease_verdict), [Invariant::S3]);
-    assert_eq!(
-        lease_verdict.unjudged[0].why,
-        "what happened in 1 gap of the recording, the first before revision @15"
-    );
+    let expected = "what happened in 1 gap of the recording, the first before revision @15";
+    assert_eq!(lease_verdict.unjudged[0].why, expected);
     let ends: Vec<_> = lease_verdict
         .terms
         .iter()
         .map(|term_record| (term_record.holder.as_str(), &term_record.end))
         .collect();
-    assert_eq!(
-        ends,
-        [("a", &RecordedEnd::Unseen), ("b", &RecordedEnd::Lasts)]
-    );
+    let expected = [("a", &RecordedEnd::Unseen), ("b", &RecordedEnd::Lasts)];
+    assert_eq!(ends, expected);
     // A breach that a gap cannot explain is found all the same.
     let mut later = a_crashes();
     later.push(lease(20.0, 16, &held("b", 2, 3, 18.4, 20.0), Some((14, 2))));
@@ -235,20 +231,16 @@ fn what_was_not_recorded_is_not_judged() {
     let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midway);
     let lease_verdict = lease_verdict_of(&history, &participants());
     assert_eq!(lease_verdict.breaches, []);
-    assert_eq!(
-        unjudged(&lease_verdict),
-        [Invariant::S7, Invariant::S11, Invariant::S2, Invariant::S9]
-    );
+    let expected = [Invariant::S7, Invariant::S11, Invariant::S2, Invariant::S9];
+    assert_eq!(unjudged(&lease_verdict), expected);
 
     let nothing = lease_verdict_of(&History::default(), &participants());
     assert_eq!(unjudged(&nothing), [Invariant::S1]);
 
     let go = [lease(0.1, 10, &held("go", 0, 15, 0.1, 0.2), None)];
     let lease_verdict = verdict(&go).leases[&key()].clone();
-    assert_eq!(
-        unjudged(&lease_verdict),
-        [Invariant::S1, Invariant::S2, Invariant::S9]
-    );
+    let expected = [Invariant::S1, Invariant::S2, Invariant::S9];
+    assert_eq!(unjudged(&lease_verdict), expected);
 }
 
 /// A crash of `a`, whose clock is ten minutes ahead of all others; `b` follows after `seconds`.

@@ -288,19 +288,15 @@ fn what_a_recording_lacks_is_said() {
     );
     let verdict = judged(entries, Beginning::Empty);
     assert_eq!(needless(&verdict), [""; 0]);
-    assert_eq!(
-        unjudged(&verdict, "p0"),
-        ["the member of b.p0, whose LeaseCandidate was not recorded"]
-    );
+    let expected = ["the member of b.p0, whose LeaseCandidate was not recorded"];
+    assert_eq!(unjudged(&verdict, "p0"), expected);
     // A part of the group.
     let mut entries = group(2).then(p0_moves());
     entries.retain(|entry| !matches!(&entry.content, EntryContent::Lease(name, _) if name == "p3"));
     let verdict = judged(entries, Beginning::Empty);
     assert_eq!(needless(&verdict), [""; 0]);
-    assert_eq!(
-        unjudged(&verdict, "p0"),
-        ["the loads of group web: ns/p3 was not recorded"]
-    );
+    let expected = ["the loads of group web: ns/p3 was not recorded"];
+    assert_eq!(unjudged(&verdict, "p0"), expected);
     // The time before.
     let verdict = judged(group(3).then(p0_moves()), Beginning::Midway);
     assert_eq!(needless(&verdict), [""; 0]);

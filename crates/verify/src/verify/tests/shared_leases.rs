@@ -86,8 +86,6 @@ fn a_lease_that_its_holders_acquire_needs_no_recorded_candidates() {
     let granted = lease(18.4, 13, &held("b", 2, 5, 18.4, 18.4), None);
     let served = midway(&a_acquires().then([granted]));
     let invariants = served.unjudged.iter().map(|unjudged| unjudged.invariant);
-    assert_eq!(
-        invariants.collect::<Vec<_>>(),
-        [Invariant::S7, Invariant::S11]
-    );
+    let expected = [Invariant::S7, Invariant::S11];
+    assert_eq!(invariants.collect::<Vec<_>>(), expected);
 }
