@@ -45,8 +45,9 @@ const LED_AGAIN: Duration = SHORT_LEASE
     .saturating_mul(2)
     .saturating_add(FALLBACK.saturating_mul(2));
 
-/// The time in which connections that were opened beside another one have idled.
-const IDLED: Duration = Duration::from_secs(120);
+/// The time in which connections that were opened beside another one have idled, 90 s after a machine that stood still for
+/// some seconds opened them once more.
+const IDLED: Duration = Duration::from_secs(240);
 
 /// The time over which requests are counted.
 const COUNTED: Duration = Duration::from_secs(20);
