@@ -367,13 +367,17 @@ impl HolderShell {
         match response {
             LeaseResponse::Read(response) => {
                 log.log_result(now.holder, path, response.as_ref().err());
-                if let Ok(Some(lease)) = &response {
+                if let Ok((Some(lease), _)) = &response {
                     log.log_fault(now.holder, lease.snapshot().err().as_ref());
                 }
                 let before = self.version();
-                self.machine.handle_read(now, read_lease(&response));
+                let read = read_lease(response.as_ref().map(|(lease, _)| lease));
+                self.machine.handle_read(now, read);
+                if let Ok((_, took)) = &response {
+                    self.machine.note_read_time(now, *took);
+                }
                 self.watch_lags |= self.version() != before;
-                self.keep(now.holder, response.ok().flatten());
+                self.keep(now.holder, response.ok().and_then(|(lease, _)| lease));
             }
             LeaseResponse::Wrote(outcome) => {
                 log.log_result(now.holder, path, outcome.error());

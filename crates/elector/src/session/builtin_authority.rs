@@ -113,7 +113,7 @@ impl BuiltinAuthority {
             LockInput::Response(LeaseResponse::Wrote(WriteOutcome::Done(lock))) => {
                 self.observe(lock, NewsSource::OwnWrite);
             }
-            LockInput::Response(LeaseResponse::Read(Ok(Some(lock)))) if self.is_news(lock) => {
+            LockInput::Response(LeaseResponse::Read(Ok((Some(lock), _)))) if self.is_news(lock) => {
                 self.observe(lock, NewsSource::List);
             }
             // The watch brings what is missing or was written by others.

@@ -231,6 +231,13 @@ impl Holder {
         self.answered = waiting && self.next_own_term().is_some();
     }
 
+    /// The read that was just answered took so long. Where it took more than half of H, no term could be renewed in time, so
+    /// none is led on by it while another candidate may come to lead ([R20](crate::rules#r20)).
+    pub fn note_read_time(&mut self, now: Moment, took: Duration) {
+        let fits = took < self.config.timing.renew_deadline / 2;
+        self.answered &= fits || self.free_for(now).is_some();
+    }
+
     /// The end of the write under way.
     pub fn handle_outcome(&mut self, now: Moment, outcome: LeaseOutcome) {
         self.end_expired_belief(now.holder);

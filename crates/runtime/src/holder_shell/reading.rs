@@ -14,7 +14,7 @@ pub(super) fn lease_snapshot(lease: &Lease) -> Option<LeaseSnapshot> {
 
 /// The response to a read of the Lease, as the protocol reads it.
 pub(super) fn read_lease(
-    response: &Result<Option<Lease>, RequestError>,
+    response: Result<&Option<Lease>, &RequestError>,
 ) -> Result<Option<LeaseSnapshot>, ReadFailed> {
     match response {
         Ok(None) => Ok(None),

@@ -7,6 +7,7 @@ use elector_protocol::holder::Effect;
 use elector_protocol::{LeaseKey, ResourceVersion};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::kept_reads::read_until_answered;
 use crate::request::RequestError;
@@ -16,8 +17,8 @@ use crate::writer::Writer;
 /// The response to a request of a holder for its Lease.
 #[derive(Debug)]
 pub enum LeaseResponse {
-    /// To a GET.
-    Read(Result<Option<Lease>, RequestError>),
+    /// To a GET, and the time that this one took.
+    Read(Result<(Option<Lease>, Duration), RequestError>),
     /// To a write, or to none within its time.
     Wrote(WriteOutcome<Lease>),
     /// To a write that had none within its time: it was applied in place of that version.
@@ -42,7 +43,8 @@ pub(super) fn lease_request(
             Some(Box::pin(async move {
                 let read = |left| {
                     let (writer, key) = (writer.with_timeout(left), key.clone());
-                    async move { writer.read_lease(&key).await }.boxed()
+                    let sent = Instant::now();
+                    async move { Ok((writer.read_lease(&key).await?, sent.elapsed())) }.boxed()
                 };
                 LeaseResponse::Read(read_until_answered(patience, timeout, read).await)
             }))

@@ -1,5 +1,7 @@
 //! Scenarios of processes whose term has lapsed, and whose work has ended (R20).
 
+use std::time::Duration;
+
 use super::super::{Ending, HolderMode, Loss, WriteKind};
 use super::fixture::{HolderFixture, Network, WorkEvent, auto, plain};
 use crate::names::{ResourceVersion, Term, Token};
@@ -58,6 +60,29 @@ fn a_lapsed_leader_knows_its_late_renewal_as_its_own() {
         fixture.pass(1.0);
         assert_eq!(fixture.sent.last(), Some(&WriteKind::Resume));
         assert!(fixture.believes());
+    }
+}
+
+/// Two answers that take so long do not fit into H, so that the next term would lapse like the last.
+#[test]
+fn a_lapsed_leader_leads_on_after_a_read_that_took_half_of_h_only_once_its_record_has_expired() {
+    for (mode, after, took, leads) in [
+        (HolderMode::Elected, 0.0, 4.9, true),
+        (HolderMode::Elected, 60.0, 5.0, false),
+        (plain(), 0.0, 5.0, false),
+        (plain(), 60.0, 5.0, true),
+    ] {
+        let mut fixture = lapsed(mode, Network::Down);
+        fixture.network = Network::Silent;
+        fixture.work_stops();
+        fixture.pass(2.0);
+        fixture.stand_still(after);
+        fixture.note_read(Ok(fixture.store.lease.clone()));
+        let took = Duration::from_secs_f64(took);
+        fixture.holder.note_read_time(fixture.moment(), took);
+        fixture.run();
+        let resumed = fixture.sent == [WriteKind::Resume];
+        assert_eq!(resumed, leads, "after {after} s, a read of {took:?}");
     }
 }
 
