@@ -104,7 +104,7 @@ impl CaseRun {
             .create(&PostParams::default(), &object)
             .await
             .context("failed to create a namespace")?;
-        let turn = Some(Arc::clone(&bed.starts).acquire_owned().await?);
+        let turn = Some(bed.turn(case.fault).await?);
         let folder = bed.folder.join(&namespace);
         let proxy = Proxy::before(&bed.kubeconfig, &folder).await?;
         let mut case_run = Self {
@@ -134,7 +134,7 @@ impl CaseRun {
     pub(crate) async fn leave_electors_alone(&mut self, time: Duration) -> Result<()> {
         self.turn = None;
         sleep(time).await;
-        self.turn = Some(Arc::clone(&self.bed.starts).acquire_owned().await?);
+        self.turn = Some(self.bed.turn(self.case.fault).await?);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::case::FaultCase;
 use crate::case_result::CaseResult;
-use crate::matrix_bed::MatrixBed;
+use crate::matrix_bed::{MatrixBed, STARTS_AT_ONCE};
 use crate::recorded_runs::RecordedRuns;
 use crate::register::Register;
 use crate::run_case::run_case;
@@ -51,9 +51,6 @@ const PULSE: &str = "pulse";
 
 /// The time that it may take to start.
 const STARTS: Duration = Duration::from_secs(60);
-
-/// The number of cases whose processes start at the same time.
-const STARTS_AT_ONCE: usize = 2;
 
 /// Runs the cases, `jobs` at once, holds them against those that are recorded, and leaves logs, operations and `results.jsonl` in
 /// `folder`. With `record` each that has passed is recorded at once. They share a cluster, but for the faults of a server: each
@@ -88,7 +85,7 @@ pub async fn run_matrix(
             programs: programs.clone(),
             pulse,
             folder: folder.to_owned(),
-            starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
+            starts: Arc::new(Semaphore::new(STARTS_AT_ONCE as usize)),
             seed,
             recorded: Arc::clone(recorded),
         });

@@ -3,14 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Result;
 use elector_tests::rig::Recorder;
 use kube::Client;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::fault::{FaultScenario, FaultScript};
 use crate::recorded_runs::RecordedRuns;
 use crate::register::{OperationLog, Register};
 use crate::subject::Binaries;
+
+/// The number of cases whose processes start at the same time.
+pub(crate) const STARTS_AT_ONCE: u32 = 2;
 
 /// The test bed of all cases.
 pub(crate) struct MatrixBed {
@@ -30,4 +35,17 @@ pub(crate) struct MatrixBed {
     /// Of the phases.
     pub(crate) seed: u64,
     pub(crate) recorded: Arc<Mutex<RecordedRuns>>,
+}
+
+// === impl MatrixBed ===
+
+impl MatrixBed {
+    /// Waits until a case may start its processes. One in which the start is what is measured starts them alone.
+    pub(crate) async fn turn(&self, fault: &FaultScenario) -> Result<OwnedSemaphorePermit> {
+        let turns = match fault.script {
+            FaultScript::FirstStart(_) => STARTS_AT_ONCE,
+            _ => 1,
+        };
+        Ok(Arc::clone(&self.starts).acquire_many_owned(turns).await?)
+    }
 }

@@ -196,10 +196,8 @@ mod tests {
             second.add("1.36", one)?;
         }
         assert_eq!(floor("second")?, Some(80.0));
-        assert_eq!(
-            open("second")?.sources(),
-            "1 on Kubernetes 1.36 at first, 4 on Kubernetes 1.36 at second"
-        );
+        let sources = "1 on Kubernetes 1.36 at first, 4 on Kubernetes 1.36 at second";
+        assert_eq!(open("second")?.sources(), sources);
         Ok(())
     }
 }

@@ -155,26 +155,21 @@ fn failures_of(case: &FaultCase, analysis: &Analysis, stall: f64) -> Vec<String>
         failures.push(format!("two believers for {:.2} s", analysis.two_believers));
     }
     if analysis.past_the_fence > 0 {
-        failures.push(format!(
-            "{} stale operations past the fence",
-            analysis.past_the_fence
-        ));
+        let stale = analysis.past_the_fence;
+        failures.push(format!("{stale} stale operations past the fence"));
     }
     if analysis.wrongly_refused > 0 {
-        failures.push(format!(
-            "{} operations of the leader refused",
-            analysis.wrongly_refused
-        ));
+        let refused = analysis.wrongly_refused;
+        failures.push(format!("{refused} operations of the leader refused"));
     }
     if analysis.stale > late.operations {
         failures.push(format!("{} stale operations", analysis.stale));
     }
     let longest = case.fault.longest_gap(case.subject).as_secs_f64() + stall;
-    if analysis.worst_gap > longest {
-        failures.push(format!(
-            "a gap of {:.1} s, and {longest:.1} s are explained",
-            analysis.worst_gap
-        ));
+    let gap = analysis.worst_gap;
+    if gap > longest {
+        let gap = format!("a gap of {gap:.1} s, and {longest:.1} s are explained");
+        failures.push(gap);
     }
     failures
 }
