@@ -102,6 +102,8 @@ pub struct Phase {
     pub per_event: f64,
     /// Requests by kind.
     pub by_kind: Vec<(String, u64)>,
+    /// The number of times that a lease was queued to be decided.
+    pub decisions: u64,
     /// Watches of the elector that had to list again.
     pub watch_restarts: u64,
     /// The counts of the candidates.
@@ -227,6 +229,7 @@ impl Phase {
             requests,
             per_event: processor * 1e6 / (events + requests).max(1) as f64,
             by_kind,
+            decisions: grown("workqueue_adds_total", &[]),
             watch_restarts: grown("elector_watch_restarts_total", &[]),
             fleet,
         }

@@ -34,6 +34,7 @@ lines! {
     "requests of the elector": it => it.election.requests.to_string();
     "of these": it => kinds(&it.election);
     "requests for each lease": it => format!("{:.2}", it.election.requests as f64 / f64::from(it.leases));
+    "decisions for each lease": it => format!("{:.2}", it.election.decisions as f64 / f64::from(it.leases));
     "processor time of the elector": it => seconds(it.election.processor);
     "**processor time for each event and response**": it => micros(it.election.per_event);
     "processor time for each lease": it => micros(it.processor_per_lease());
