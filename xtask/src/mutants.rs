@@ -40,11 +40,16 @@ struct MutatedCrate {
     users: &'static [&'static str],
 }
 
-const CRATES: [MutatedCrate; 6] = [
+const CRATES: [MutatedCrate; 7] = [
     MutatedCrate {
         package: "elector-protocol",
         sample: 80,
         users: &["elector-runtime", "elector-candidate", "elector"],
+    },
+    MutatedCrate {
+        package: "elector-workqueue",
+        sample: 20,
+        users: &["elector"],
     },
     MutatedCrate {
         package: "elector-api",
@@ -84,7 +89,8 @@ pub(crate) struct MutationRun {
     #[arg(long, default_value_t = 1, conflicts_with = "again")]
     seed: u64,
 
-    /// The number of mutants of each package, in the place of 80 of elector-protocol and 10 of each other one
+    /// The number of mutants of each package, in the place of 80 of elector-protocol, 20 of elector-workqueue and 10 of
+    /// each other one; all of them where it has no more
     #[arg(long, value_name = "NUMBER", conflicts_with = "again")]
     sample: Option<usize>,
 
@@ -157,7 +163,7 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
     Ok(())
 }
 
-fn names() -> [&'static str; 6] {
+fn names() -> [&'static str; 7] {
     CRATES.map(|one| one.package)
 }
 
