@@ -179,6 +179,12 @@ impl LeaseGroup {
             self.moved += 1;
         }
         self.changed |= before.as_ref().is_none_or(|before| !before.is_like(part));
+        if before
+            .as_ref()
+            .is_some_and(|before| before.candidates == part.candidates)
+        {
+            return;
+        }
         for candidate in before.iter().flat_map(|before| &before.candidates) {
             if part.candidate_of(&candidate.member).is_none() {
                 unlink(&mut self.members, &self.parts, candidate);

@@ -28,6 +28,8 @@ pub(super) struct LeaseEntry {
     pub(super) label: Option<Arc<str>>,
     /// The group that it is a part of, as looked at last.
     pub(super) group: Option<Arc<str>>,
+    /// True if its group is to look at it.
+    pub(super) is_unseen: bool,
     /// True once waiting ones are reported.
     pub(super) overflow_reported: bool,
     /// The last holder, while there is none.
@@ -47,6 +49,7 @@ impl LeaseEntry {
             waiting: OverflowCandidates::default(),
             label: None,
             group: None,
+            is_unseen: false,
             overflow_reported: false,
             former: None,
         }

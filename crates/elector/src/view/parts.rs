@@ -37,6 +37,7 @@ impl View {
         let named = entry.named_group();
         if entry.group != named {
             let before = std::mem::replace(&mut entry.group, named);
+            entry.is_unseen = false;
             if let Some(before) = before {
                 self.groups
                     .remove((Arc::clone(&key.namespace), before), &key.name);
@@ -46,9 +47,9 @@ impl View {
             entry.election.handle_assigned(None);
             return;
         };
-        let group = (Arc::clone(&key.namespace), Arc::clone(name));
-        let known = self.groups.known.entry(group).or_default();
-        if !known.unseen.contains(&key.name) {
+        if !std::mem::replace(&mut entry.is_unseen, true) {
+            let group = (Arc::clone(&key.namespace), Arc::clone(name));
+            let known = self.groups.known.entry(group).or_default();
             known.unseen.push(Arc::clone(&key.name));
         }
     }
@@ -109,6 +110,7 @@ impl View {
             let Some(entry) = self.elections.get_mut(&lease) else {
                 continue;
             };
+            entry.is_unseen = false;
             let part = entry.election.part(&key.1, now, wall, settings);
             known.group.handle_part(now, &lease.name, part);
             // An election that began anew knows nothing of it.
