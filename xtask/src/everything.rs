@@ -17,8 +17,14 @@ use crate::paths;
 
 /// Each task: its name, and the words after `cargo xtask`.
 const STEPS: &[(&str, &str)] = &[
-    ("scenarios", "test --require-real --long --timeout 2h"),
-    ("modes", "test --require-real --all-modes --timeout 2h"),
+    (
+        "scenarios",
+        "test --require-real --long --upgrade-from defd72eda167 --timeout 2h",
+    ),
+    (
+        "modes",
+        "test --require-real --all-modes --upgrade-from 7ff9d5615830 --timeout 2h",
+    ),
     ("release-1.31", "test --kubernetes 1.31"),
     ("release-1.32", "test --kubernetes 1.32"),
     ("release-1.34", "test --kubernetes 1.34"),

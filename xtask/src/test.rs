@@ -39,12 +39,8 @@ pub(crate) struct Wanted {
     #[arg(long)]
     long: bool,
 
-    /// Run the scenarios too in which another build of elector, this program, is beside the one that is tested
-    #[arg(long, value_name = "PATH", value_parser = parse_program)]
-    beside: Option<PathBuf>,
-
-    /// Run the scenarios too in which each overlay of this revision, such as HEAD~1, is upgraded to that of this version
-    /// and taken back; it is built in target/upgrade-from
+    /// Run the scenarios too in which electors and candidates of this revision, such as HEAD~1, are beside those of this
+    /// version, and its overlays are upgraded to those of this version and taken back; it is built in target/upgrade-from
     #[arg(long, value_name = "REVISION")]
     upgrade_from: Option<String>,
 
@@ -53,7 +49,7 @@ pub(crate) struct Wanted {
     timeout: Duration,
 
     /// Only cold start, hand-over, crash, policies and fences, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
-    #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "long", "beside", "upgrade_from", "timeout"])]
+    #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "long", "upgrade_from", "timeout"])]
     kubernetes: Option<Release>,
 }
 
@@ -241,9 +237,6 @@ fn on_a_cluster(
         if program.name == SCENARIOS {
             command.args(wanted.all_modes.then_some("--all-modes"));
             command.args(wanted.long.then_some("--long"));
-            if let Some(other_build) = &wanted.beside {
-                command.arg("--beside").arg(other_build);
-            }
             if let Some(earlier) = earlier_version {
                 command.arg("--upgrade-from").arg(earlier);
             }
@@ -299,13 +292,6 @@ fn prepare(require_interop: bool, long: bool) -> Result<Prepared> {
     })
 }
 
-/// The path of a program that is there, from everywhere: the test programs run in folders of their own.
-fn parse_program(text: &str) -> Result<PathBuf> {
-    let path = std::path::absolute(text)?;
-    ensure!(path.is_file(), "there is no such program");
-    Ok(path)
-}
-
 /// A span of time such as `30m` or `90s`, more than nothing.
 fn parse_timeout(text: &str) -> Result<Duration> {
     let span: jiff::SignedDuration = text.parse()?;
@@ -343,16 +329,6 @@ mod tests {
         }
         for bad in ["0s", "-5m", "soon", "5"] {
             wanted(&["--timeout", bad]).unwrap_err();
-        }
-    }
-
-    #[test]
-    fn another_build_is_a_program_and_is_found_from_everywhere() {
-        let beside = wanted(&["--beside", "Cargo.toml"]).unwrap().beside;
-        assert!(beside.is_some_and(|path| path.is_absolute()));
-        for bad in ["nowhere/to/be/found", "src"] {
-            let error = wanted(&["--beside", bad]).unwrap_err();
-            assert!(error.contains("there is no such program"), "{error}");
         }
     }
 }

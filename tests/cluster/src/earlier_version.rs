@@ -10,21 +10,22 @@ use crate::build_profile::BuildProfile;
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 
-/// Where earlier versions are built, from the root of the workspace.
+/// Where earlier versions are built, from the root of the workspace: each in a folder with the name of its commit.
 const FOLDER: &str = "target/upgrade-from";
 /// The program of a version.
 const PROGRAM: &str = "elector";
 /// The file with the commit that a source tree is of, in its root.
 pub const COMMIT: &str = ".commit";
 
-/// Builds that revision, such as `HEAD~1` or a tag, with that profile, and returns its source tree with the program in the root. What the
-/// repository has of the revision is taken, and nothing of what is changed and not committed.
+/// Builds that revision, such as `HEAD~1` or a tag, with that profile, and returns its source tree with the program in the
+/// root. What the repository has of the revision is taken, and nothing of what is changed and not committed.
 ///
 /// # Errors
 /// When there is no such revision, or it cannot be built. git and tar are needed.
 pub fn make(revision: &str, profile: BuildProfile) -> Result<PathBuf> {
     let folder = paths::workspace().join(FOLDER);
-    let source = extract(paths::workspace(), revision, &folder)?;
+    let commit = commit_of(paths::workspace(), revision)?;
+    let source = extract(paths::workspace(), &commit, &folder.join(&commit))?;
     // In a folder of its own: in that of this version the programs of the two would take turns.
     let target = folder.join("target");
     show_and_run(
@@ -47,21 +48,7 @@ pub fn make(revision: &str, profile: BuildProfile) -> Result<PathBuf> {
 /// # Errors
 /// When there is no such revision, or the folder cannot be written.
 pub fn extract(repository: &Path, revision: &str, folder: &Path) -> Result<PathBuf> {
-    let git = || {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(repository);
-        git
-    };
-    // A name that begins like a flag would be one.
-    ensure!(!revision.starts_with('-'), "{revision} is no revision");
-    let commit = commands::read(git().args([
-        "rev-parse",
-        "--verify",
-        "--quiet",
-        &format!("{revision}^{{commit}}"),
-    ]))
-    .with_context(|| format!("there is no revision {revision}"))?;
-    let commit = commit.stdout.trim();
+    let commit = commit_of(repository, revision)?;
     let source = folder.join("source");
     let known = fs::read_to_string(source.join(COMMIT));
     if known.is_ok_and(|known| known == commit) {
@@ -74,10 +61,10 @@ pub fn extract(repository: &Path, revision: &str, folder: &Path) -> Result<PathB
     fs::create_dir_all(&source).with_context(|| format!("failed to make {}", source.display()))?;
     let archive = folder.join("source.tar");
     show_and_run(
-        git()
+        git(repository)
             .args(["archive", "--output"])
             .arg(&archive)
-            .arg(commit),
+            .arg(&commit),
     )?;
     // With the times of the commit, cargo would take what it built of a later one for built.
     let mut unpack = Command::new("tar");
@@ -86,6 +73,21 @@ pub fn extract(repository: &Path, revision: &str, folder: &Path) -> Result<PathB
     fs::remove_file(&archive).context("failed to remove the archive")?;
     fs::write(source.join(COMMIT), commit).context("failed to name the commit")?;
     Ok(source)
+}
+
+fn commit_of(repository: &Path, revision: &str) -> Result<String> {
+    // A name that begins like a flag would be one.
+    ensure!(!revision.starts_with('-'), "{revision} is no revision");
+    let named = format!("{revision}^{{commit}}");
+    let commit = commands::read(git(repository).args(["rev-parse", "--verify", "--quiet", &named]))
+        .with_context(|| format!("there is no revision {revision}"))?;
+    Ok(commit.stdout.trim().to_owned())
+}
+
+fn git(repository: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(repository);
+    git
 }
 
 #[cfg(test)]

@@ -19,9 +19,7 @@ pub struct TestedPrograms {
     pub elector: PathBuf,
     /// The binary `kubectl-elector` of the same build.
     pub kubectl_elector: PathBuf,
-    /// Another build of the binary `elector`, to run beside this one, where there is one.
-    pub other_build: Option<PathBuf>,
-    /// The version of Elector that is upgraded to this one, where there is one.
+    /// The version of Elector that runs beside this one and is upgraded to it, where there is one.
     pub earlier_version: Option<ElectorVersion>,
     /// The foreign candidates, unless they are to be left out.
     pub interop: Option<Interop>,
@@ -113,7 +111,6 @@ impl TestedPrograms {
         Ok(Self {
             elector,
             kubectl_elector,
-            other_build: None,
             earlier_version: None,
             interop,
             kubectl: toolbox.path(Binary::Kubectl)?,

@@ -44,8 +44,6 @@ pub enum RequiredFlag {
     Nothing,
     /// `--long`: it takes minutes.
     Long,
-    /// `--beside PATH`: it needs another build of elector.
-    Beside,
     /// `--upgrade-from FOLDER`: it needs an earlier version of Elector, with its manifests.
     UpgradeFrom,
 }

@@ -19,10 +19,7 @@ pub(super) struct ScenarioSelection {
     /// Run those too that take minutes.
     #[arg(long)]
     pub(super) long: bool,
-    /// Run those too that need another build of elector: this one.
-    #[arg(long)]
-    pub(super) beside: Option<PathBuf>,
-    /// Run those too that upgrade from an earlier version: a source tree of it, with its binary `elector` in the root.
+    /// Run those too that need an earlier version: a source tree of it, with its binary `elector` in the root.
     #[arg(long)]
     pub(super) upgrade_from: Option<PathBuf>,
     /// Write their figures into this document.

@@ -167,7 +167,6 @@ impl Suite {
             return Ok(true);
         }
         let mut programs = TestedPrograms::build("dev")?;
-        programs.other_build.clone_from(&selection.beside);
         let earlier = selection.upgrade_from.as_deref();
         programs.earlier_version = earlier.map(ElectorVersion::in_folder);
         let programs = Arc::new(programs);
@@ -210,7 +209,6 @@ fn leave_out(chosen: &mut Vec<Scenario>, selection: &ScenarioSelection, programs
     let has = |flag| match flag {
         RequiredFlag::Nothing => true,
         RequiredFlag::Long => selection.long,
-        RequiredFlag::Beside => programs.other_build.is_some(),
         RequiredFlag::UpgradeFrom => programs.earlier_version.is_some(),
     };
     let before = chosen.len();
@@ -220,7 +218,7 @@ fn leave_out(chosen: &mut Vec<Scenario>, selection: &ScenarioSelection, programs
     let others = before - other_modes - chosen.len();
     println!(
         "left out: {other_modes} scenarios that run in other modes (--all-modes), and {others} that take minutes \
-         (--long), another build of elector (--beside PATH) or an earlier version (--upgrade-from FOLDER)"
+         (--long) or need an earlier version (--upgrade-from FOLDER)"
     );
     chosen.retain(|scenario| {
         scenario.implementation == Implementation::Elector || programs.interop.is_some()

@@ -5,8 +5,7 @@
 //! word of the scenarios' names if not all are wanted. Scenarios that start a cluster of their own run on one
 //! kind of cluster, unless they are named or `--all-modes` is given: where the built-in lock matters, with the gate on, and
 //! on none where the embedded server decides as much. Those that take minutes run only with `--long`, and those that need
-//! another build of elector with `--beside PATH`, and those that upgrade from an earlier version with
-//! `--upgrade-from FOLDER`.
+//! an earlier version of Elector with `--upgrade-from FOLDER`.
 
 mod annotated;
 mod auto;

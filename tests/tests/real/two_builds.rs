@@ -1,4 +1,4 @@
-//! Another build of elector beside this one: electors of both, and candidates of either with electors of either.
+//! An earlier version of Elector beside this one: electors of both, and candidates of either with electors of either.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::electors::few_writes;
 use crate::{LEASE_DURATION, MODES, OURS, PROMPTLY, SHORT_LEASE, WITHOUT_GATE};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let (flag, name) = (RequiredFlag::Beside, "builds_beside_each_other");
+    let (flag, name) = (RequiredFlag::UpgradeFrom, "builds_beside_each_other");
     suite.own(OURS, MODES).add_with(flag, name, 180, beside);
     // The lock that both take where the gate is on lets one of them act.
     let name = "builds_disagree_politely";
@@ -96,11 +96,14 @@ async fn disagree(testbed: Arc<Testbed>) -> Result<()> {
 impl Builds {
     fn of(testbed: &Arc<Testbed>) -> Result<Self> {
         let programs = testbed.site().programs();
-        let other = programs.other_build.clone();
+        let other = programs.earlier_version.as_ref();
         Ok(Self {
             testbed: Arc::clone(testbed),
             this: programs.elector.clone(),
-            other: other.context("there is no other build")?,
+            other: other
+                .context("there is no earlier version")?
+                .elector
+                .clone(),
         })
     }
 
