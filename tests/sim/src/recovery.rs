@@ -20,10 +20,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest accept window: a grant to a candidate that died just then lasts until its end (R5).
 const LONGEST_GRANT: Duration = Duration::from_secs(60);
 
-/// The longest time for which the best candidate is held back (R23): it is new since a failed hand-over for 10 min, and the
-/// next best takes the only pre-emption of the 10 min after that; and what it may take to be asked and to hand over then, on
-/// the slowest clock of an elector. A candidate is passed over for less (R5).
-const BEST_LEADS: Duration = Duration::from_secs(20 * 60 * 11 / 10 + 120);
+/// The longest time that a candidate is passed over (R5), and what it may take to be asked and to hand over then.
+const BEST_LEADS: Duration = Duration::from_secs(15 * 60 + 120);
+
+/// The same where an elector has one pre-emption in 10 min (R23): the best candidate is new since a failed hand-over for so
+/// long, and the next best takes the only pre-emption of the 10 min after that, on the slowest clock of an elector.
+const BEST_LEADS_BY_ONE: Duration = Duration::from_secs(20 * 60 * 11 / 10 + 120);
 
 /// The time for which nothing is to happen.
 const QUIET_PERIOD: Duration = Duration::from_secs(40);
@@ -97,6 +99,10 @@ impl Simulation {
             .iter()
             .filter(|(_, it)| it.mode != PlannedMode::Plain);
         let best = ranked.map(|(_, it)| it.version).min();
+        let limit = match self.plan.setup.preemptions.contains(&1) {
+            true => BEST_LEADS_BY_ONE,
+            false => BEST_LEADS,
+        };
         loop {
             let leader = self.leader_name(&name);
             let leading = leader.as_ref().and_then(|leader| {
@@ -111,7 +117,7 @@ impl Simulation {
             if leading.is_some_and(unranked) || version == best {
                 return Some(took);
             }
-            if took > BEST_LEADS {
+            if took > limit {
                 let text =
                     format!("{leader:?} of version {version:?} leads {name}, not one of {best:?}");
                 self.context.report("L4", text);
