@@ -61,6 +61,16 @@ const NAMED: usize = 8;
 // === impl Resolution ===
 
 impl Resolution {
+    /// The wish of all of these, where they have the same and no lists: it counts, whichever of them are left out.
+    pub(crate) fn agreed<'a>(
+        mut candidates: impl Iterator<Item = &'a CandidateSpec>,
+    ) -> Option<&'a StrategyName> {
+        let first = candidates.next()?;
+        let agrees =
+            |spec: &CandidateSpec| spec.supersedes.is_none() && spec.strategy == first.strategy;
+        (agrees(first) && candidates.all(agrees)).then_some(&first.strategy)
+    }
+
     /// Resolves the candidates' wishes, in any order.
     ///
     /// Where each has one wish, that of the highest binary version counts. Where any has a list, the one strategy

@@ -71,6 +71,10 @@ impl Election {
                 .iter()
                 .filter_map(|seen| Some((seen, seen.offer(now, wall)?)))
         };
+        // So nearly always, and then it is all the same who is silent.
+        if let Some(strategy) = Resolution::agreed(valid().map(|(_, spec)| spec)) {
+            return Resolution::One(strategy.clone());
+        }
         let silent = |seen: &ObservedCandidate| {
             seen.liveness(now, None, &settings.timing) == Liveness::Silent
         };

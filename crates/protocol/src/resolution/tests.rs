@@ -223,6 +223,31 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Where all have one wish and no list, any of them alone are resolved to it.
+    #[test]
+    fn an_agreement_is_the_resolution_of_all_that_are_left(
+        wishes in vec((0..2_u8, 0..3_u8, 0..9_u8), 0..5),
+        left_out in any::<u8>(),
+    ) {
+        let spec = |(strategy, binary, kind): &(u8, u8, u8)| match kind {
+            0 => CandidateSpec::parse_list("", "", &[format!("x/s{strategy}")]).unwrap(),
+            _ => wish(&format!("1.{}.0", binary + 1), &format!("x/s{strategy}")),
+        };
+        let specs: Vec<_> = wishes.iter().map(spec).collect();
+        let agreed = Resolution::agreed(specs.iter()).cloned();
+        let first = wishes.first().map(|(strategy, ..)| strategy);
+        let is_one = wishes.iter().all(|(strategy, _, kind)| Some(strategy) == first && *kind > 0);
+        prop_assert_eq!(agreed.is_some(), is_one && first.is_some());
+        let of = name("a");
+        let left = specs.iter().enumerate().filter(|(index, _)| left_out >> index & 1 == 0);
+        let resolution = Resolution::of(left.map(|(_, spec)| (&of, spec)));
+        if let Some(agreed) = agreed && resolution != Resolution::NoWish {
+            prop_assert_eq!(resolution, Resolution::One(agreed));
+        }
+    }
+}
+
 #[test]
 fn a_conflict_of_thousands_fits_into_a_line() {
     let name = |index: usize| Identity::new(format!("c-{index:04}")).unwrap();
