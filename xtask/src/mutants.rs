@@ -38,6 +38,8 @@ struct MutatedCrate {
     sample: usize,
     /// The packages whose tests a mutant meets that its own let pass.
     users: &'static [&'static str],
+    /// The time limit for its own tests, in seconds: many times what they take.
+    timeout: &'static str,
 }
 
 const CRATES: [MutatedCrate; 7] = [
@@ -45,36 +47,43 @@ const CRATES: [MutatedCrate; 7] = [
         package: "elector-protocol",
         sample: 80,
         users: &["elector-runtime", "elector-candidate", "elector"],
+        timeout: TIMEOUT,
     },
     MutatedCrate {
         package: "elector-workqueue",
         sample: 20,
         users: &["elector"],
+        timeout: "60",
     },
     MutatedCrate {
         package: "elector-api",
         sample: 10,
         users: &["elector-runtime", "elector-candidate", "elector"],
+        timeout: TIMEOUT,
     },
     MutatedCrate {
         package: "elector-runtime",
         sample: 10,
         users: &["elector-candidate", "elector"],
+        timeout: TIMEOUT,
     },
     MutatedCrate {
         package: "elector",
         sample: 10,
         users: &["elector-cli"],
+        timeout: TIMEOUT,
     },
     MutatedCrate {
         package: "elector-candidate",
         sample: 10,
         users: &["elector-testing", "elector-cli"],
+        timeout: TIMEOUT,
     },
     MutatedCrate {
         package: "elector-verify",
         sample: 10,
         users: &["elector-cli"],
+        timeout: TIMEOUT,
     },
 ];
 
@@ -201,9 +210,10 @@ fn mutants(tree: &Path, package: &str) -> Command {
 
 /// Plays one, against the tests of its crate first.
 fn play(folder: &Path, tree: &Path, of: &MutatedCrate, name: &str) -> Result<MutantVerdict> {
-    let verdict = play_against(folder, tree, of.package, &[of.package], name)?;
-    Ok(match verdict {
-        MutantVerdict::Survived => match play_against(folder, tree, of.package, of.users, name)? {
+    let play =
+        |tests: &[&str], timeout| play_against(folder, tree, of.package, (tests, timeout), name);
+    Ok(match play(&[of.package], of.timeout)? {
+        MutantVerdict::Survived => match play(of.users, TIMEOUT)? {
             MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
             MutantVerdict::Unviable => bail!("the users of {} do not compile", of.package),
             other => other,
@@ -216,7 +226,7 @@ fn play_against(
     folder: &Path,
     tree: &Path,
     package: &str,
-    tests: &[&str],
+    (tests, timeout): (&[&str], &str),
     name: &str,
 ) -> Result<MutantVerdict> {
     let mut play = mutants(tree, package);
@@ -224,7 +234,7 @@ fn play_against(
         "--baseline",
         "skip",
         "--timeout",
-        TIMEOUT,
+        timeout,
         "--build-timeout",
         TIMEOUT,
     ])

@@ -195,6 +195,7 @@ fn shut_down_hands_out_what_is_ready_and_drops_what_waits() {
     queue.add("a", s(0));
     queue.add_after("due", s(1), s(0));
     queue.add_after("waiting", s(9), s(0));
+    assert!(!queue.is_shutting_down());
     queue.shut_down(s(1));
     assert!(queue.is_shutting_down());
     assert_eq!(queue.waiting(), 0);
