@@ -7,17 +7,21 @@
 //! cargo-mutants makes and plays them, in a clone of what is committed, one at a time. Each verdict is written down at once,
 //! so that a run which is broken off goes on where it was.
 
+mod rule;
 mod sample;
 mod verdict;
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
+use self::rule::rules_at;
 use self::sample::{ListedMutant, sample};
-use self::verdict::{MutantSample, MutantVerdict, VerdictFile};
+use self::verdict::{MutantSample, MutantVerdict, PlayedMutant, VerdictFile};
 use crate::cargo_tool::CargoTool;
 use crate::commands::{self, cargo};
 use crate::{measured, paths, revision};
@@ -116,6 +120,9 @@ pub(crate) struct MutationRun {
     record: bool,
 }
 
+/// What cargo-mutants writes, in the folder that it is given.
+const OUTPUT: &str = "mutants.out";
+
 /// The time limit for the tests of a mutant, in seconds: several times that of the largest crate.
 const TIMEOUT: &str = "600";
 
@@ -156,20 +163,41 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
             chosen,
         };
         for ListedMutant { name } in mutants {
-            let verdict = match verdicts.of(&sample, &name) {
-                Some(verdict) => verdict,
-                None => play(&folder, &tree, one, &name)?,
+            let sample = sample.clone();
+            let played = match verdicts.of(&sample, &name).cloned() {
+                Some(known) => PlayedMutant { sample, ..known },
+                None => {
+                    let verdict = play(&folder, &tree, one, &name)?;
+                    PlayedMutant {
+                        sample,
+                        verdict,
+                        rules: rules_of(&tree, &name)?,
+                        test: MutantVerdict::failed_test(&folder.join(OUTPUT)),
+                        name,
+                    }
+                }
             };
-            verdicts.note(&sample, &name, verdict)?;
-            println!("{verdict}: {name}");
+            println!("{}: {}", played.verdict, played.name);
+            verdicts.note(played)?;
         }
     }
     let table = verdicts.table();
     println!("\n{table}");
     if run.record {
         measured::record(PAGE, "mutants", &table)?;
+        measured::record(PAGE, "rules", &verdicts.table_of_rules())?;
     }
     Ok(())
+}
+
+/// The rules that a mutant breaks, `FILE:LINE:COLUMN: CHANGE`, as far as comments say.
+fn rules_of(tree: &Path, name: &str) -> Result<BTreeSet<u8>> {
+    let mut place = name.split(':');
+    let file = tree.join(place.next().unwrap_or_default());
+    let line = place.next().and_then(|line| line.parse().ok());
+    let source = fs::read_to_string(&file);
+    let source = source.with_context(|| format!("failed to read {}", file.display()))?;
+    Ok(rules_at(&source, line.unwrap_or_default()))
 }
 
 fn names() -> [&'static str; 7] {
@@ -254,7 +282,7 @@ fn play_against(
     }
     // The exit status says the same in fewer words.
     let _ = play.output().context("failed to run cargo-mutants")?;
-    MutantVerdict::read(&folder.join("mutants.out"), name)
+    MutantVerdict::read(&folder.join(OUTPUT), name)
 }
 
 /// A regular expression for this text and nothing else.

@@ -1,6 +1,6 @@
 //! The verdicts on mutants: written down one by one, summed up, and recorded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -36,13 +36,18 @@ pub(super) struct MutantSample {
 
 /// A mutant and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct PlayedMutant {
-    sample: MutantSample,
-    verdict: MutantVerdict,
-    name: String,
+pub(super) struct PlayedMutant {
+    pub(super) sample: MutantSample,
+    pub(super) verdict: MutantVerdict,
+    pub(super) name: String,
+    /// The rules that the mutated code follows, by its comments.
+    pub(super) rules: BTreeSet<u8>,
+    /// The first test that failed.
+    pub(super) test: Option<String>,
 }
 
-/// A file with a mutant in each line: package, commit, how it was chosen, verdict, name.
+/// A file with a mutant in each line: package, commit, how it was chosen, verdict, name; then rules and test, which the first
+/// runs did not write.
 pub(super) struct VerdictFile {
     path: PathBuf,
     played: Vec<PlayedMutant>,
@@ -94,6 +99,17 @@ impl MutantVerdict {
         )
     }
 
+    /// The first test that failed, by the logs of cargo-mutants.
+    pub(super) fn failed_test(folder: &Path) -> Option<String> {
+        let logs = fs::read_dir(folder.join("log")).ok()?.flatten();
+        logs.filter_map(|log| fs::read_to_string(log.path()).ok())
+            .find_map(|log| {
+                let mut ends = log.lines().filter_map(|line| line.strip_prefix("test "));
+                let failed = ends.find_map(|end| end.strip_suffix(" ... FAILED"))?;
+                Some(failed.to_owned())
+            })
+    }
+
     /// True if a test noticed.
     const fn is_killed(self) -> bool {
         matches!(
@@ -113,8 +129,9 @@ impl fmt::Display for MutantVerdict {
 
 impl PlayedMutant {
     fn of_line(line: &str) -> Option<Self> {
-        let mut cells = line.splitn(5, '\t');
+        let mut cells = line.split('\t');
         let mut next = || cells.next().map(str::to_owned);
+        let rules = |cell: &str| cell.split(' ').filter_map(|it| it.parse().ok()).collect();
         Some(Self {
             sample: MutantSample {
                 package: next()?,
@@ -123,6 +140,8 @@ impl PlayedMutant {
             },
             verdict: MutantVerdict::of_name(&next()?)?,
             name: next()?,
+            rules: next().map(|cell| rules(&cell)).unwrap_or_default(),
+            test: next().filter(|test| !test.is_empty()),
         })
     }
 }
@@ -135,7 +154,13 @@ impl fmt::Display for PlayedMutant {
             chosen,
         } = &self.sample;
         let (verdict, name) = (self.verdict, &self.name);
-        write!(f, "{package}\t{commit}\t{chosen}\t{verdict}\t{name}")
+        write!(f, "{package}\t{commit}\t{chosen}\t{verdict}\t{name}")?;
+        if self.rules.is_empty() && self.test.is_none() {
+            return Ok(());
+        }
+        let rules: Vec<String> = self.rules.iter().map(u8::to_string).collect();
+        let test = self.test.as_deref().unwrap_or_default();
+        write!(f, "\t{}\t{test}", rules.join(" "))
     }
 }
 
@@ -154,27 +179,17 @@ impl VerdictFile {
         })
     }
 
-    /// The verdict on a mutant of a package at a commit, however it was chosen.
-    pub(super) fn of(&self, sample: &MutantSample, name: &str) -> Option<MutantVerdict> {
+    /// A mutant of a package at a commit that was played, however it was chosen.
+    pub(super) fn of(&self, sample: &MutantSample, name: &str) -> Option<&PlayedMutant> {
         let same = |it: &&PlayedMutant| {
             it.name == name
                 && it.sample.package == sample.package
                 && it.sample.commit == sample.commit
         };
-        Some(self.played.iter().find(same)?.verdict)
+        self.played.iter().find(same)
     }
 
-    pub(super) fn note(
-        &mut self,
-        sample: &MutantSample,
-        name: &str,
-        verdict: MutantVerdict,
-    ) -> Result<()> {
-        let played = PlayedMutant {
-            sample: sample.clone(),
-            verdict,
-            name: name.to_owned(),
-        };
+    pub(super) fn note(&mut self, played: PlayedMutant) -> Result<()> {
         if self.played.contains(&played) {
             return Ok(());
         }
@@ -222,7 +237,41 @@ impl VerdictFile {
         }
         format!("{table}\nThose that survived:\n\n{survivors}")
     }
+
+    /// A table with a row for each rule: its mutants, and the tests that notice most of them.
+    pub(super) fn table_of_rules(&self) -> String {
+        let mut by_rule: BTreeMap<u8, Vec<&PlayedMutant>> = BTreeMap::new();
+        for played in &self.played {
+            let viable = played.verdict != MutantVerdict::Unviable;
+            for rule in played.rules.iter().filter(|_| viable) {
+                by_rule.entry(*rule).or_default().push(played);
+            }
+        }
+        let mut table =
+            "| rule | mutants | noticed | first by these tests, most often |\n|---|--:|--:|---|\n"
+                .to_owned();
+        for (rule, mutants) in by_rule {
+            let killed = mutants.iter().filter(|it| it.verdict.is_killed()).count();
+            let mut tests: BTreeMap<&str, usize> = BTreeMap::new();
+            for test in mutants.iter().filter_map(|it| it.test.as_deref()) {
+                *tests.entry(test).or_default() += 1;
+            }
+            let mut tests: Vec<_> = tests.into_iter().collect();
+            tests.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            let named = tests.iter().take(NAMED_TESTS);
+            let named: Vec<String> = named
+                .map(|(test, count)| format!("`{test}` {count}"))
+                .collect();
+            let (all, named) = (mutants.len(), named.join(", "));
+            table +=
+                &format!("| [R{rule}](../protocol.md#r{rule}) | {all} | {killed} | {named} |\n");
+        }
+        table
+    }
 }
+
+/// The most tests that are named for a rule.
+const NAMED_TESTS: usize = 3;
 
 /// Wilson's interval for a share, in per cent: Wilson, *Probable inference, the law of succession, and statistical
 /// inference* (1927), at 95 %.
@@ -248,29 +297,37 @@ mod tests {
         }
     }
 
+    fn played(sample: MutantSample, name: &str, verdict: MutantVerdict) -> PlayedMutant {
+        PlayedMutant {
+            sample,
+            verdict,
+            name: name.to_owned(),
+            rules: BTreeSet::new(),
+            test: None,
+        }
+    }
+
     #[test]
     fn verdicts_are_found_again_after_a_run_that_was_broken_off() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("verdicts.tsv");
         for (number, verdict) in MutantVerdict::ALL.into_iter().enumerate() {
             let mut file = VerdictFile::open(&path).unwrap();
-            file.note(&sample("p", "c"), &number.to_string(), verdict)
+            file.note(played(sample("p", "c"), &number.to_string(), verdict))
                 .unwrap();
         }
         let torn = fs::read_to_string(&path).unwrap() + "p\tc\tseed 1\tkil";
         fs::write(&path, torn).unwrap();
         let mut file = VerdictFile::open(&path).unwrap();
-        file.note(&sample("p", "d"), "0", MutantVerdict::Survived)
+        file.note(played(sample("p", "d"), "0", MutantVerdict::Survived))
             .unwrap();
         let file = VerdictFile::open(&path).unwrap();
         for (number, verdict) in MutantVerdict::ALL.into_iter().enumerate() {
             let found = file.of(&sample("p", "c"), &number.to_string());
-            assert_eq!(found, Some(verdict));
+            assert_eq!(found.map(|it| it.verdict), Some(verdict));
         }
-        assert_eq!(
-            file.of(&sample("p", "d"), "0"),
-            Some(MutantVerdict::Survived)
-        );
+        let found = file.of(&sample("p", "d"), "0");
+        assert_eq!(found.map(|it| it.verdict), Some(MutantVerdict::Survived));
         assert_eq!(file.of(&sample("q", "c"), "0"), None);
         let table = file.table();
         assert!(
@@ -288,7 +345,7 @@ mod tests {
         for (package, verdict, at) in [("p", killed, 1), ("p", survived, 2), ("q", killed, 3)] {
             let name = format!("src/a.rs:{at}:1: {at} in f");
             recorded
-                .note(&sample(package, "c"), &name, verdict)
+                .note(played(sample(package, "c"), &name, verdict))
                 .unwrap();
         }
         let all = [1, 2, 3].map(|at| ListedMutant {
@@ -311,5 +368,39 @@ mod tests {
         assert_eq!(read("caught").unwrap(), MutantVerdict::KilledByItsCrate);
         assert_eq!(read("missed").unwrap(), MutantVerdict::Survived);
         assert!(read("other").unwrap_err().to_string().contains("\"other\""));
+    }
+
+    /// A line of an earlier run ends with the name, and a mutant that does not compile is none of a rule's.
+    #[test]
+    fn mutants_are_counted_by_rule_with_the_tests_that_noticed_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("verdicts.tsv");
+        fs::create_dir(folder.path().join("log")).unwrap();
+        let log = "test a::passes ... ok\ntest a::holds ... FAILED\ntest b ... FAILED\n";
+        fs::write(folder.path().join("log/1.log"), log).unwrap();
+        let test = MutantVerdict::failed_test(folder.path());
+        assert_eq!(test.as_deref(), Some("a::holds"));
+        let mut file = VerdictFile::open(&path).unwrap();
+        file.note(played(sample("p", "b"), "old", MutantVerdict::Survived))
+            .unwrap();
+        for (name, verdict, rules, test) in [
+            ("1", MutantVerdict::KilledByItsCrate, [5, 16], test),
+            ("2", MutantVerdict::Survived, [5, 7], None),
+            ("3", MutantVerdict::Unviable, [5, 7], None),
+        ] {
+            let rules = rules.into();
+            let of = played(sample("p", "c"), name, verdict);
+            file.note(PlayedMutant { rules, test, ..of }).unwrap();
+        }
+        let table = VerdictFile::open(&path).unwrap().table_of_rules();
+        let rows: Vec<&str> = table.lines().skip(2).collect();
+        assert_eq!(
+            rows,
+            [
+                "| [R5](../protocol.md#r5) | 2 | 1 | `a::holds` 1 |",
+                "| [R7](../protocol.md#r7) | 1 | 0 |  |",
+                "| [R16](../protocol.md#r16) | 1 | 1 | `a::holds` 1 |",
+            ]
+        );
     }
 }
