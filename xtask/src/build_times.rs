@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::commands::{self, cargo, show_and_run};
+use crate::commands::{cargo, show_and_run};
 use crate::{measured, paths};
 
 /// The commands in their order, each with the beginning of its row: what one has built is there for the next.
@@ -43,20 +43,11 @@ pub(crate) fn run(record: bool) -> Result<()> {
     cloning.args(["clone", "--quiet"]).arg(paths::workspace());
     show_and_run(cloning.arg(&clone))?;
     fs::create_dir(&cache)?;
-    let processors = std::thread::available_parallelism()?;
-    let mut table =
-        format!("| on {processors} processors | takes | of the processors |\n|---|---|---|\n");
+    let mut table = "| command | takes | of the processors |\n|---|---|---|\n".to_owned();
     for (row, command) in COMMANDS {
         table.push_str(&format!("{row} {}", time(command, &clone, &cache)?));
         println!("{table}");
     }
-    let mut head = Command::new("git");
-    head.args(["rev-parse", "--short", "HEAD"])
-        .current_dir(&clone);
-    table.push_str(&format!(
-        "\nAt {}.\n",
-        commands::read(&mut head)?.stdout.trim()
-    ));
     if record {
         measured::record(DOCUMENT, "builds", &table)?;
     }

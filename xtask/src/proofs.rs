@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use anyhow::Result;
 
 use crate::commands::{cargo, show_and_run};
-use crate::fault_picture;
+use crate::{fault_picture, measured};
 
 /// Flags that the program itself understands.
 #[derive(Debug, clap::Args)]
@@ -39,10 +39,14 @@ pub(crate) fn run(proof: Proof, arguments: &[OsString]) -> Result<()> {
             .args(proof.flags())
             .args(arguments),
     )?;
-    if proof == Proof::Faults && arguments.iter().any(|argument| argument == "--record") {
-        fault_picture::draw()?;
+    if !arguments.iter().any(|argument| argument == "--record") {
+        return Ok(());
     }
-    Ok(())
+    match proof {
+        Proof::Model => measured::sign("docs/proofs/model.md"),
+        Proof::Sim => measured::sign("docs/proofs/simulation.md"),
+        Proof::Faults => fault_picture::draw(),
+    }
 }
 
 // === impl Proof ===

@@ -63,13 +63,9 @@ pub async fn run(args: &ScaleArgs) -> Result<()> {
             .with_context(|| format!("failed to write {}", path.display()))?;
     }
     if args.record {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let server = figures.first().map_or("", |measured| &measured.server);
         let (line, table) = (args.command(), table(&figures));
-        let text = format!(
-            "`{line}`, {server}, {processors} processors.\n\n{}\n",
-            table.trim_end()
-        );
+        let text = format!("`{line}`, {server}.\n\n{table}");
         measured::record("docs/scale.md", args.table_name(), &text)?;
     }
     ensure!(

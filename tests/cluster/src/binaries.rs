@@ -368,10 +368,8 @@ mod tests {
             (toolbox.release(), toolbox.version()),
             (release("1.33"), "v1.33.7")
         );
-        assert_eq!(
-            toolbox.path(Binary::KubeApiserver).unwrap(),
-            folder.path().join("kube-apiserver")
-        );
+        let expected = folder.path().join("kube-apiserver");
+        assert_eq!(toolbox.path(Binary::KubeApiserver).unwrap(), expected);
         let missing = toolbox.path(Binary::KubeScheduler).unwrap_err().to_string();
         assert!(missing.contains("hold no kube-scheduler"), "{missing}");
 

@@ -256,10 +256,8 @@ mod tests {
             std::os::unix::process::ExitStatusExt::signal(&status),
             Some(9)
         );
-        assert_eq!(
-            guard.signal(Signal::TERM).unwrap_err().kind(),
-            io::ErrorKind::NotFound
-        );
+        let expected = io::ErrorKind::NotFound;
+        assert_eq!(guard.signal(Signal::TERM).unwrap_err().kind(), expected);
     }
 
     #[test]

@@ -100,10 +100,8 @@ mod tests {
     #[test]
     fn both_outputs_are_kept_and_a_failure_repeats_what_was_said() {
         let output = read(&mut shell("echo out; echo err >&2")).unwrap();
-        assert_eq!(
-            (output.stdout.as_str(), output.stderr.as_str()),
-            ("out\n", "err\n")
-        );
+        let expected = ("out\n", "err\n");
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), expected);
         let error = read(&mut shell("echo alas >&2; exit 3"))
             .err()
             .unwrap()

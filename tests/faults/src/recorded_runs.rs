@@ -7,10 +7,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use elector_cluster::{commands, paths};
+use elector_cluster::{measured, paths};
 use serde::{Deserialize, Serialize};
 
 use crate::case::FaultCase;
@@ -49,13 +48,10 @@ impl RecordedRuns {
     /// # Errors
     /// When a line cannot be read, or there is no commit to add runs of.
     pub fn open(add: bool) -> Result<Self> {
-        let mut commit = String::new();
-        if add {
-            let mut head = Command::new("git");
-            head.args(["rev-parse", "--short=12", "HEAD"])
-                .current_dir(paths::workspace());
-            commit = commands::read(&mut head)?.stdout.trim().to_owned();
-        }
+        let commit = match add {
+            true => measured::commit()?,
+            false => String::new(),
+        };
         Self::read(paths::workspace().join("docs/proofs/faults.jsonl"), commit)
     }
 

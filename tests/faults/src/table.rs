@@ -20,11 +20,10 @@ pub fn record(recorded: &RecordedRuns) -> Result<()> {
     let results = recorded.results();
     let stalled = results.iter().filter(|one| one.stall > MAX_STALL);
     let text = format!(
-        "Runs: {}; with {} processors. All have passed: a run that fails is not recorded.\n\
+        "Runs: {}. All have passed: a run that fails is not recorded.\n\
          In {} of them the machine was too busy to measure work.\n\n\
          ## Against the best rival\n\n{}\n## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
         recorded.sources(),
-        std::thread::available_parallelism().map_or(1, usize::from),
         stalled.count(),
         comparison_table(&results),
         subject_table(&results),

@@ -214,10 +214,8 @@ mod tests {
         fs::write(folder.path().join("audit.log"), text).unwrap();
         let writes = log.writes_of("one").unwrap();
         assert_eq!(writes.len(), 1);
-        assert_eq!(
-            (writes[0].what.as_str(), writes[0].code),
-            ("update leases ns/l", 409)
-        );
+        let expected = ("update leases ns/l", 409);
+        assert_eq!((writes[0].what.as_str(), writes[0].code), expected);
         assert_eq!(log.writes_of("none").unwrap(), []);
         let user = "system:serviceaccount:ns:elector";
         let update = ResourceVerb::new("coordination.k8s.io", "leases", "update");

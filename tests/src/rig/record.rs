@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -57,25 +56,20 @@ fn cells_table(
         }
         table.push('\n');
     }
-    let _ = write!(table, "\n{} processors", processors());
     if let Some(commit) = earlier {
-        let _ = write!(table, ", upgraded from {}", &commit[..commit.len().min(12)]);
+        let commit = &commit[..commit.len().min(12)];
+        let _ = writeln!(table, "\nUpgraded from {commit}.");
     }
-    table.push_str(".\n");
     Ok(table)
 }
 
 fn table(figures: &[(String, String)]) -> String {
-    let mut table = format!("| measured, {} processors | |\n|---|---|\n", processors());
+    let mut table = "| measured | |\n|---|---|\n".to_owned();
     for (name, value) in figures {
         // Writing to a String does not fail.
         let _ = writeln!(table, "| {name} | {value} |");
     }
     table
-}
-
-fn processors() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The name of the suite's table in a document.
@@ -97,7 +91,7 @@ mod tests {
         let rows = "| seconds | up | down |\n|---|---|---|\n| `a` | 1.00 | 2.00 |\n| `b` | 0.25 | 3.00 |\n";
         assert!(table.starts_with(rows), "{table}");
         assert!(
-            table.ends_with(", upgraded from 0123456789ab.\n"),
+            table.ends_with("\n\nUpgraded from 0123456789ab.\n"),
             "{table}"
         );
     }
