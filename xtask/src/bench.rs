@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the programs that measure, built as what they measure is.
 
 use std::ffi::OsString;
+use std::process::Command;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -57,6 +58,18 @@ pub(crate) enum BenchTask {
         record: bool,
     },
 
+    /// Memory and descriptors of an elector and of a leader, while another lease changes hands for hours, on a real
+    /// kube-apiserver
+    Soak {
+        /// For so many minutes
+        #[arg(long, default_value_t = 180)]
+        minutes: u64,
+
+        /// Write the figures into docs/scale.md
+        #[arg(long)]
+        record: bool,
+    },
+
     /// The cost of a namespace that is filled without end, to itself and to its neighbour, on a real kube-apiserver
     Noisy {
         /// Write the figures into docs/bounds.md
@@ -79,6 +92,8 @@ pub(crate) fn run(task: BenchTask) -> Result<()> {
                   --test-threads=1 group_replaced";
     let noisy = "test --package elector-tests --test real -- --include-ignored --long --test-threads=1 \
                  a_noisy_namespace_disturbs_no_other";
+    let soak = "test --package elector-tests --all-features --test real -- --include-ignored --long \
+                memory_and_descriptors_do_not_grow";
     match task {
         BenchTask::Scale(args) => measure(&[programs, "scale"], &args.arguments, None),
         BenchTask::Upstream(args) => measure(&[programs, "upstream"], &args.arguments, None),
@@ -90,13 +105,21 @@ pub(crate) fn run(task: BenchTask) -> Result<()> {
         }
         BenchTask::Groups { record } => measure(&[groups], &[], record.then_some("docs/groups.md")),
         BenchTask::Noisy { record } => measure(&[noisy], &[], record.then_some("docs/bounds.md")),
+        BenchTask::Soak { minutes, record } => {
+            let mut soak = measurement(&[soak], &[], record.then_some("docs/scale.md"))?;
+            show_and_run(soak.env("ELECTOR_SOAK", minutes.to_string()))
+        }
         BenchTask::Size { record } => size::tell(record),
         BenchTask::Builds { record } => build_times::run(record),
     }
 }
 
-/// Runs cargo with these words and arguments, and with the document in which the program records, if it does.
 fn measure(words: &[&str], arguments: &[OsString], record: Option<&str>) -> Result<()> {
+    show_and_run(&mut measurement(words, arguments, record)?)
+}
+
+/// A cargo with these words and arguments, and with the document in which the program records, if it does.
+fn measurement(words: &[&str], arguments: &[OsString], record: Option<&str>) -> Result<Command> {
     let mut command = cargo();
     command.args(words.iter().flat_map(|words| words.split_whitespace()));
     command.args(arguments);
@@ -114,5 +137,5 @@ fn measure(words: &[&str], arguments: &[OsString], record: Option<&str>) -> Resu
             .arg("--record")
             .arg(paths::workspace().join(document));
     }
-    show_and_run(&mut command)
+    Ok(command)
 }

@@ -50,6 +50,7 @@ const STEPS: &[(&str, &str)] = &[
     ("hand-overs", "bench hand-overs --record"),
     ("groups", "bench groups --record"),
     ("noisy", "bench noisy --record"),
+    ("soak", "bench soak --record"),
     ("size", "bench size --record"),
 ];
 

@@ -175,10 +175,8 @@ async fn a_shutdown_ends_the_program_and_its_term() {
     report.assert_returned();
     assert_eq!(report.told.unwrap().0, StopReason::ShutDown);
     let outcome = program.ended().await.unwrap();
-    assert_eq!(
-        (outcome.value, outcome.term),
-        (None, Some(TermEnd::Released))
-    );
+    let expected = (None, Some(TermEnd::Released));
+    assert_eq!((outcome.value, outcome.term), expected);
     assert_eq!(cluster.lease("default", "web").holder(), None);
 }
 

@@ -350,10 +350,8 @@ mod tests {
         let SearchVerdict::Violated((), trace) = found.verdict else {
             panic!("not found");
         };
-        assert_eq!(
-            trace,
-            ["start: 0", "Forward: 1", "Forward: 2", "Forward: 3"]
-        );
+        let expected = ["start: 0", "Forward: 1", "Forward: 2", "Forward: 3"];
+        assert_eq!(trace, expected);
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod rights;
 mod rolling_update;
 mod rules;
 mod schedulers;
+mod soak;
 mod standby;
 mod strangers;
 mod transcript;
@@ -109,7 +110,7 @@ fn main() -> ExitCode {
         annotated auto bad_input controllers drained elections electors events fence first_start
         flooded_namespace groups hand_overs installed kubectl_plugin large_candidates migration
         outage overwritten owner_references plain plain_faults playbook policies programs readme rejoined
-        restored rights rolling_update rules schedulers standby strangers two_api_servers two_builds
+        restored rights rolling_update rules schedulers soak standby strangers two_api_servers two_builds
         upgrade
     );
     match suite.run(env::args()) {

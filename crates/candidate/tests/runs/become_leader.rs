@@ -84,10 +84,8 @@ async fn a_guard_tells_of_a_loss_by_the_clock_and_by_news() {
         let told = tokio::time::timeout(seconds(11), guard.stopped()).await;
         assert_eq!(told.unwrap(), StopReason::Lost(loss.clone()));
         assert!(!guard.is_leader());
-        assert_eq!(
-            guard.time_to_stop().as_millis(),
-            if silent { 3_750 } else { 0 }
-        );
+        let expected = if silent { 3_750 } else { 0 };
+        assert_eq!(guard.time_to_stop().as_millis(), expected);
         let outcome = released(guard).await;
         assert_eq!(outcome, RunOutcome::TermEnded(TermEnd::Lost(loss)));
     }

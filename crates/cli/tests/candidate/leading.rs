@@ -104,10 +104,8 @@ fn the_environment_of_a_command_tells_its_lease_its_term_and_the_token_of_that()
     let told = leading.written("told");
     let holder = leading.record().holder.unwrap();
     // The token is the revision that the first write of the term replaced (R14).
-    assert_eq!(
-        told,
-        format!("default/web {holder} 8 {}\n", leading.released)
-    );
+    let expected = format!("default/web {holder} 8 {}\n", leading.released);
+    assert_eq!(told, expected);
 }
 
 /// A command that drains for longer than its lease lasts is neither killed nor overtaken.

@@ -216,10 +216,8 @@ fn a_candidate_that_names_another_lease_leaves_the_first() {
     // An older revision does not bring it back, nor does an older deletion take it away.
     world.candidate(candidate("a", "one", 9));
     world.candidate_gone("a", Some(10));
-    assert_eq!(
-        (world.names("one"), world.names("two")),
-        (vec![], vec!["a".to_owned()])
-    );
+    let expected = (vec![], vec!["a".to_owned()]);
+    assert_eq!((world.names("one"), world.names("two")), expected);
 }
 
 #[test]

@@ -42,10 +42,8 @@ fn the_highest_binary_version_decides() {
         [(&first, &low), (&second, &high)],
         [(&second, &high), (&first, &low)],
     ] {
-        assert_eq!(
-            Resolution::of(list),
-            Resolution::One(StrategyName::parse("a/high").unwrap())
-        );
+        let expected = Resolution::One(StrategyName::parse("a/high").unwrap());
+        assert_eq!(Resolution::of(list), expected);
     }
     assert_eq!(Resolution::of([]), Resolution::NoWish);
 }

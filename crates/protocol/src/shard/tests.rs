@@ -292,9 +292,7 @@ fn a_record_without_a_duration_lives_as_long_as_any() {
     let mut strange = snapshot(5, Some("it"), 1);
     strange.record.duration_seconds = None;
     watch.handle_lease(at(0), "web-0-of-1", strange, NewsSource::Watch);
-    assert_eq!(
-        watch.verdict(at(59), LONGEST),
-        taken("web-0-of-1", 1, at(60))
-    );
+    let expected = taken("web-0-of-1", 1, at(60));
+    assert_eq!(watch.verdict(at(59), LONGEST), expected);
     assert_eq!(watch.verdict(at(60), LONGEST), LayoutVerdict::Free);
 }

@@ -22,10 +22,8 @@ fn defaults_are_within_their_bounds() {
     let usual = CandidateTiming::default();
     usual.validate().unwrap();
     let of_requests = (usual.retry_period, usual.request_timeout);
-    assert_eq!(
-        of_requests,
-        (Duration::from_secs(2), Duration::from_secs(2))
-    );
+    let expected = (Duration::from_secs(2), Duration::from_secs(2));
+    assert_eq!(of_requests, expected);
     CandidateTiming::of(Duration::from_secs(6), Duration::from_secs(4))
         .validate()
         .unwrap();

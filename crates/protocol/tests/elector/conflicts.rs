@@ -39,10 +39,8 @@ fn candidates_that_disagree_are_pinged_after_half_a_minute_and_the_others_are_no
         assert_eq!(fixture.action(), Action::Ping);
         assert_eq!(fixture.ping(), ["a", "b"]);
         let decision = fixture.step();
-        assert_eq!(
-            (decision.action(), decision.effects.len()),
-            (Action::Wait, 0)
-        );
+        let expected = (Action::Wait, 0);
+        assert_eq!((decision.action(), decision.effects.len()), expected);
         assert_eq!(fixture.wake(), (2.0, WakeReason::AckWindow));
         fixture.ack("a");
         fixture.ack("b");

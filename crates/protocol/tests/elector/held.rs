@@ -36,8 +36,6 @@ fn an_expired_holder_that_acks_is_granted_a_new_term() {
     fixture.ack("a");
     fixture.pass(5.0);
     let record = fixture.write();
-    assert_eq!(
-        (record.holder, record.term.0, record.token),
-        (Some(id("a")), 2, None)
-    );
+    let expected = (Some(id("a")), 2, None);
+    assert_eq!((record.holder, record.term.0, record.token), expected);
 }

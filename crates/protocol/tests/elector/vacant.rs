@@ -64,10 +64,8 @@ fn a_sole_candidate_that_does_not_accept_gets_longer_windows() {
     // Those of another candidate do not grow with it.
     fixture.register("b", 2);
     let granted = fixture.write();
-    assert_eq!(
-        (granted.holder, granted.duration_seconds),
-        (Some(id("b")), Some(5))
-    );
+    let expected = (Some(id("b")), Some(5));
+    assert_eq!((granted.holder, granted.duration_seconds), expected);
     // An accept ends it.
     fixture.grant("a");
     fixture.accept();
@@ -89,10 +87,8 @@ fn a_foreign_strategy_gets_an_unheld_lease_and_nothing_more() {
     fixture.lease(LeaseRecord::born(None));
     assert!(fixture.write().strategy.is_some(), "stamped");
     let decision = fixture.step();
-    assert_eq!(
-        (decision.action(), decision.effects.len()),
-        (Action::Leave, 0)
-    );
+    let expected = (Action::Leave, 0);
+    assert_eq!((decision.action(), decision.effects.len()), expected);
 }
 
 #[test]

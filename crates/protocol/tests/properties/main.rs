@@ -473,8 +473,6 @@ proptest! {
 fn an_action_without_effects_does_not_spin() {
     let election = Election::unknown();
     let decision = election.step(Instant::default(), Timestamp::MIN, &Settings::default());
-    assert_eq!(
-        (decision.action(), decision.wake_at()),
-        (Action::Wait, None)
-    );
+    let expected = (Action::Wait, None);
+    assert_eq!((decision.action(), decision.wake_at()), expected);
 }

@@ -192,8 +192,6 @@ fn a_bearer_token_is_what_follows_the_scheme() {
     };
     assert_eq!(token("Bearer abc").as_deref(), Some("abc"));
     assert_eq!(token("bearer  abc ").as_deref(), Some("abc"));
-    assert_eq!(
-        [token("Basic abc"), token("Bearer"), token("")],
-        [const { None }; 3]
-    );
+    let expected = [const { None }; 3];
+    assert_eq!([token("Basic abc"), token("Bearer"), token("")], expected);
 }

@@ -208,10 +208,8 @@ async fn candidates_are_written_to_the_api_that_is_served() {
         [&bodies[0]["apiVersion"], &bodies[1]["apiVersion"]],
         ["elector.dev/v1alpha1"; 2]
     );
-    assert_eq!(
-        bodies[3]["preconditions"],
-        json!({"uid": "u", "resourceVersion": "7"})
-    );
+    let expected = json!({"uid": "u", "resourceVersion": "7"});
+    assert_eq!(bodies[3]["preconditions"], expected);
     let patch = LeaseCandidate::ping_patch(&Uid::new("u"), ResourceVersion(7), Timestamp::MIN);
     assert_eq!(bodies[4], patch);
 }

@@ -305,10 +305,8 @@ async fn a_leader_that_hands_over_when_its_program_is_done_stays_a_candidate() {
     world.lease("default", "web").prefer(GREEN);
     eventually(|| blue.get("/leader")["stopping"] == true).await;
     assert!(!blue.is_leader() && !green.is_leader());
-    assert_eq!(
-        (blue.name(), green.name()),
-        (String::new(), "web-blue".to_owned())
-    );
+    let expected = (String::new(), "web-blue".to_owned());
+    assert_eq!((blue.name(), green.name()), expected);
     assert_eq!(blue.post("/release"), 200);
     let released = world.elapsed();
     eventually(|| green.is_leader()).await;

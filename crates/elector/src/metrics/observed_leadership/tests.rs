@@ -119,10 +119,8 @@ fn a_hand_over_lasts_from_the_write_of_the_holder_to_the_accept() {
     assert_eq!(lease.leader(), Some("a"));
     lease.grant("b");
     assert_eq!(lease.leader(), None);
-    assert_eq!(
-        lease.pass(2).accept(),
-        change(LeadershipEnd::HandedOver, Some(3))
-    );
+    let expected = change(LeadershipEnd::HandedOver, Some(3));
+    assert_eq!(lease.pass(2).accept(), expected);
 }
 
 #[test]
@@ -149,10 +147,8 @@ fn a_fail_over_lasts_from_the_last_renewal_and_is_leaderless_from_the_expiry_on(
     assert_eq!(before.leaderless_since(), Some(expiry));
     lease.pass(DURATION.as_secs()).grant("b");
     assert_eq!(lease.accept(), change(LeadershipEnd::Expired, Some(17)));
-    assert_eq!(
-        lease.pass(20).acquire("c"),
-        change(LeadershipEnd::Expired, Some(21))
-    );
+    let expected = change(LeadershipEnd::Expired, Some(21));
+    assert_eq!(lease.pass(20).acquire("c"), expected);
 }
 
 #[test]

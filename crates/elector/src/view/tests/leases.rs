@@ -129,10 +129,8 @@ fn a_list_or_a_read_from_before_what_was_known_is_a_restored_store() {
             .handle_lease_read(now, old(), Some(ResourceVersion(11))),
         Ok(())
     );
-    assert_eq!(
-        world.view.handle_lease_read(now, old(), known),
-        Err(Restored)
-    );
+    let expected = Err(Restored);
+    assert_eq!(world.view.handle_lease_read(now, old(), known), expected);
     world.view.handle_lease_gap(&None);
     assert_eq!(
         world.view.handle_leases(now, &None, vec![old()]),
@@ -288,10 +286,8 @@ fn a_lease_that_made_the_code_fail_is_not_taken_for_absent() {
     world.view.guarded(&key("l"), |_| panic!("half way"));
     // Those that named it are forgotten with it, and the others are not.
     assert_eq!(world.view.candidate_index.len(), 1);
-    assert_eq!(
-        world.view.take_panics(),
-        [(key("l"), "half way".to_owned())]
-    );
+    let expected = [(key("l"), "half way".to_owned())];
+    assert_eq!(world.view.take_panics(), expected);
     world.candidate(candidate("a", "l", 12));
     assert_eq!(world.action("l"), Some(Action::Wait));
     world.lease(lease("l", 13, held("a", 2)));

@@ -201,10 +201,8 @@ fn a_candidate_that_lists_more_than_is_kept_cannot_be_elected() {
         let seen = CandidateSeen::of(&object).unwrap();
         seen.candidate.offer().cloned().map_err(Rejection::clone)
     };
-    assert_eq!(
-        list(3).unwrap().strategy,
-        StrategyName::parse("example.com/s0").unwrap()
-    );
+    let expected = StrategyName::parse("example.com/s0").unwrap();
+    assert_eq!(list(3).unwrap().strategy, expected);
     let why = "spec.preferredStrategies: Too long: may not be more than 16384 bytes";
     assert_eq!(list(100_000), Err(Rejection::Malformed(why.to_owned())));
 }

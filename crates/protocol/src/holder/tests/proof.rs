@@ -167,10 +167,8 @@ fn conflicts_without_a_newer_revision_are_retried_after_a_pause() {
         fixture.note_read(Ok(fixture.store.lease.clone()));
         let decision = fixture.step();
         fixture.stand_still(pause);
-        assert_eq!(
-            (decision.effects, decision.wake_at),
-            (vec![], Some(fixture.now))
-        );
+        let expected = (vec![], Some(fixture.now));
+        assert_eq!((decision.effects, decision.wake_at), expected);
     }
 }
 

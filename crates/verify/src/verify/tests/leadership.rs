@@ -379,8 +379,6 @@ fn an_overlap_with_client_go_is_told_and_not_promised() {
     let verdict = verdict(&history);
     assert!(verdict.holds());
     let breach = verdict.breaches().next().unwrap();
-    assert_eq!(
-        (breach.invariant, breach.level),
-        (Invariant::S1, GuaranteeLevel::AsClientGo)
-    );
+    let expected = (Invariant::S1, GuaranteeLevel::AsClientGo);
+    assert_eq!((breach.invariant, breach.level), expected);
 }

@@ -104,10 +104,8 @@ fn the_built_in_elector_counts_no_terms_for_client_go() {
     participants.add(key(), "gone", Implementation::ClientGo);
     let verdict = crate::verify(&crate::History::from(history.to_vec()), &participants);
     let breach = verdict.breaches().next().unwrap();
-    assert_eq!(
-        (breach.invariant, breach.level),
-        (Invariant::S3, GuaranteeLevel::AsClientGo)
-    );
+    let expected = (Invariant::S3, GuaranteeLevel::AsClientGo);
+    assert_eq!((breach.invariant, breach.level), expected);
     assert!(verdict.holds());
 }
 
@@ -171,10 +169,8 @@ fn a_term_of_client_go_may_shrink_but_is_told() {
     let verdict = verdict(&history);
     assert!(verdict.holds());
     let breach = verdict.breaches().next().unwrap();
-    assert_eq!(
-        (breach.invariant, breach.level),
-        (Invariant::S10, GuaranteeLevel::AsClientGo)
-    );
+    let expected = (Invariant::S10, GuaranteeLevel::AsClientGo);
+    assert_eq!((breach.invariant, breach.level), expected);
 }
 
 /// A stranger blanks the record of `a` with this duration, and the lease is granted at that time.
