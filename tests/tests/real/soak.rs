@@ -1,5 +1,5 @@
-//! Hours in which a lease changes hands all the time, by hand-overs and crashes in turn: neither the elector nor the leader of
-//! another lease, who live through all of it, grow in memory or descriptors.
+//! Hours in which a lease changes hands every few seconds, by hand-overs and now and then a crash: neither the elector nor
+//! the leader of another lease, who live through all of it, grow in memory or descriptors.
 
 use std::env;
 use std::fs;
@@ -27,6 +27,9 @@ const MINUTES: u64 = 5;
 /// The candidates of the lease that changes hands.
 const STANDING: usize = 3;
 
+/// One in so many leaders crashes; what it leaves behind is considered for half an hour and more, and 64 of a lease are.
+const CRASHES: usize = 30;
+
 /// The growth that is no leak, in the second half: pages that an allocator keeps, and connections that idle.
 const SPARE_KIB: u64 = 2048;
 const SPARE_DESCRIPTORS: usize = 4;
@@ -49,6 +52,7 @@ async fn soak(testbed: Arc<Testbed>) -> Result<()> {
     let site = testbed.site();
     let elector = site.start_elector("elector").await?;
     warm_up(site).await?;
+    testbed.admit(&[testbed.lease_name(), "anchor"]).await?;
     let anchor = testbed.candidate("anchor").lease("anchor").start()?;
     anchor.leads(PROMPTLY).await?;
     let mut watched = [
@@ -70,18 +74,19 @@ async fn soak(testbed: Arc<Testbed>) -> Result<()> {
     let mut changes = 0;
     while Instant::now() < deadline {
         let (leader, _) = testbed.leader_since(mark, SHORT_LEASE + PROMPTLY).await?;
+        testbed.stays(&leader, 2).await?;
         for one in &mut watched {
             one.look()?;
         }
         let index = standing.iter().position(|it| it.name() == leader);
         let index = index.with_context(|| format!("{leader} leads, which has ended"))?;
         let mut ended = standing.remove(index);
-        mark = match changes % 2 {
-            0 => ended.ends().await?,
-            _ => ended.kill()?,
+        changes += 1;
+        mark = match changes % CRASHES {
+            0 => ended.kill()?,
+            _ => ended.ends().await?,
         };
         standing.push(start(&testbed, STANDING + changes)?);
-        changes += 1;
     }
     testbed.amount("minutes", minutes.to_string());
     testbed.amount("changes of leader", changes.to_string());
