@@ -44,7 +44,7 @@ const STEPS: &[(&str, &str)] = &[
     ),
     (
         "scale-groups",
-        "bench scale --leases 16000 --candidates 3 --parts 16 --namespaces 2 --record",
+        "bench scale --leases 16000,16000,16000 --candidates 3 --parts 16 --namespaces 2 --record",
     ),
     ("leadership", "bench leadership --record"),
     ("hand-overs", "bench hand-overs --record"),

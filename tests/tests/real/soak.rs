@@ -15,7 +15,8 @@ use crate::{GATE_OFF, OURS, PROMPTLY, SHORT_LEASE};
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
     let name = "memory_and_descriptors_do_not_grow";
-    own.add_with(RequiredFlag::Long, name, 330, soak);
+    let lasts = 60 * minutes().unwrap_or(MINUTES) + 60;
+    own.add_with(RequiredFlag::Long, name, lasts, soak);
 }
 
 /// Names another number of minutes.
@@ -59,12 +60,7 @@ async fn soak(testbed: Arc<Testbed>) -> Result<()> {
         Watched::new("elector", elector.id()),
         Watched::new("leader", anchor.process.id()),
     ];
-    let minutes = match env::var(ELECTOR_SOAK) {
-        Ok(text) => text
-            .parse()
-            .context("ELECTOR_SOAK is no number of minutes")?,
-        Err(_) => MINUTES,
-    };
+    let minutes = minutes()?;
     let deadline = Instant::now() + Duration::from_secs(60 * minutes);
     let mut mark = testbed.note("start those that take turns");
     let mut standing = Vec::new();
@@ -91,6 +87,13 @@ async fn soak(testbed: Arc<Testbed>) -> Result<()> {
     testbed.amount("minutes", minutes.to_string());
     testbed.amount("changes of leader", changes.to_string());
     watched.iter().try_for_each(|one| one.judge(&testbed))
+}
+
+fn minutes() -> Result<u64> {
+    match env::var(ELECTOR_SOAK) {
+        Ok(text) => text.parse().context("ELECTOR_SOAK is no number of minutes"),
+        Err(_) => Ok(MINUTES),
+    }
 }
 
 fn start(testbed: &Testbed, number: usize) -> Result<StartedCandidate> {
