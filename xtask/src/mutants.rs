@@ -120,7 +120,7 @@ pub(crate) struct MutationRun {
     record: bool,
 }
 
-/// What cargo-mutants writes, in the folder that it is given.
+/// The output of cargo-mutants, in the folder that it is given.
 const OUTPUT: &str = "mutants.out";
 
 /// The time limit for the tests of a mutant, in seconds: several times that of the largest crate.
