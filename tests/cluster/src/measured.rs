@@ -3,12 +3,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 
 use anyhow::{Context as _, Result};
 
-use crate::{commands, paths};
+use crate::earlier_version::commit_of;
+use crate::paths;
 
 /// The beginning of the line that says where a record was made.
 const MADE: &str = "Made on ";
@@ -83,10 +83,8 @@ fn made_here() -> Result<String> {
 /// # Errors
 /// When it is no repository.
 pub fn commit() -> Result<String> {
-    let mut head = Command::new("git");
-    head.args(["rev-parse", "--short=12", "HEAD"])
-        .current_dir(paths::workspace());
-    Ok(commands::read(&mut head)?.stdout.trim().to_owned())
+    let commit = commit_of(paths::workspace(), "HEAD")?;
+    Ok(commit.chars().take(12).collect())
 }
 
 fn with_table(text: &str, name: &str, table: &str) -> Result<String> {

@@ -11,7 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use crate::flooded_namespace::scraped::peak_kib;
+use crate::flooded_namespace::scraped::memory_kib;
 use crate::{GATE_OFF, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
@@ -90,7 +90,7 @@ fn name(index: usize) -> String {
 
 /// The most that the elector ever had.
 fn check_memory(testbed: &Testbed, elector: &TestProcess, when: &str) -> Result<()> {
-    let peak = peak_kib(elector.id())?;
+    let peak = memory_kib("VmHWM:", elector.id())?;
     let words = format!("{when}: the elector had {peak} KiB at most");
     testbed.note(&words);
     ensure!(peak < MEMORY, "{words}, more than {MEMORY}");

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{RequiredFlag, StartedCandidate, Suite, Testbed, warm_up};
 use tokio::time::Instant;
 
+use crate::flooded_namespace::scraped::memory_kib;
 use crate::{GATE_OFF, OURS, PROMPTLY, SHORT_LEASE};
 
 pub(crate) fn add(suite: &mut Suite) {
@@ -112,14 +113,11 @@ impl Watched {
     }
 
     fn look(&mut self) -> Result<()> {
-        let folder = format!("/proc/{}", self.process);
-        let status = fs::read_to_string(format!("{folder}/status"));
-        let status = status.with_context(|| format!("{} has ended", self.name))?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let resident = resident.and_then(|text| text.trim().strip_suffix(" kB"));
+        let resident = memory_kib("VmRSS:", self.process);
         self.samples.push(Held {
-            resident_kib: resident.context("the kernel does not say")?.parse()?,
-            descriptors: fs::read_dir(format!("{folder}/fd"))?.count(),
+            resident_kib: resident
+                .with_context(|| format!("failed to look at the {}", self.name))?,
+            descriptors: fs::read_dir(format!("/proc/{}/fd", self.process))?.count(),
         });
         Ok(())
     }

@@ -68,16 +68,16 @@ impl ScrapedElector {
         Ok(ElectorCost {
             writes: writes.sum(),
             lines: f64::from(u32::try_from(lines)?),
-            peak_kib: peak_kib(self.process.id())?,
+            peak_kib: memory_kib("VmHWM:", self.process.id())?,
         })
     }
 }
 
-/// The most memory that a process ever had resident, in KiB.
-pub(crate) fn peak_kib(process: u32) -> Result<u64> {
+/// Memory of a process in KiB, by a line of its status: `VmRSS:` is resident now, `VmHWM:` was at most.
+pub(crate) fn memory_kib(of: &str, process: u32) -> Result<u64> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(path).context("the process has ended")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(of));
     let text = line.and_then(|line| line.trim().strip_suffix(" kB"));
     Ok(text.context("the kernel does not say")?.parse()?)
 }
