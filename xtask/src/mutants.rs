@@ -13,7 +13,7 @@ mod verdict;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -44,50 +44,70 @@ struct MutatedCrate {
     users: &'static [&'static str],
     /// The time limit for its own tests, in seconds: many times what they take.
     timeout: &'static str,
+    /// The files whose mutants are played, all where it names none.
+    files: &'static [&'static str],
 }
 
-const CRATES: [MutatedCrate; 7] = [
+const CRATES: [MutatedCrate; 8] = [
     MutatedCrate {
         package: "elector-protocol",
         sample: 80,
         users: &["elector-runtime", "elector-candidate", "elector"],
         timeout: TIMEOUT,
+        files: &[],
     },
     MutatedCrate {
         package: "elector-workqueue",
         sample: 20,
         users: &["elector"],
         timeout: "60",
+        files: &[],
     },
     MutatedCrate {
         package: "elector-api",
         sample: 10,
         users: &["elector-runtime", "elector-candidate", "elector"],
         timeout: TIMEOUT,
+        files: &[],
     },
     MutatedCrate {
         package: "elector-runtime",
         sample: 10,
         users: &["elector-candidate", "elector"],
         timeout: TIMEOUT,
+        files: &[],
     },
     MutatedCrate {
         package: "elector",
         sample: 10,
         users: &["elector-cli"],
         timeout: TIMEOUT,
+        files: &[],
     },
     MutatedCrate {
         package: "elector-candidate",
         sample: 10,
         users: &["elector-testing", "elector-cli"],
         timeout: TIMEOUT,
+        files: &[],
     },
     MutatedCrate {
         package: "elector-verify",
         sample: 10,
         users: &["elector-cli"],
         timeout: TIMEOUT,
+        files: &[],
+    },
+    MutatedCrate {
+        package: "elector-cli",
+        sample: 10,
+        users: &[],
+        timeout: TIMEOUT,
+        // Commands, and all that comes of them when a term ends.
+        files: &[
+            "**/candidate/{child,exec_child,descendants,pid1,reaper,run_end,stop_timer,term_runner}.rs",
+            "**/candidate/supervisor*.rs",
+        ],
     },
 ];
 
@@ -106,6 +126,10 @@ pub(crate) struct MutationRun {
     /// each other one; all of them where it has no more
     #[arg(long, value_name = "NUMBER", conflicts_with = "again")]
     sample: Option<usize>,
+
+    /// Play so many breakages that compile, drawn by the seed from all packages together
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["again", "sample"])]
+    lot: Option<usize>,
 
     /// Play the recorded mutants again that a test noticed, as far as their functions still exist
     #[arg(long)]
@@ -126,6 +150,14 @@ const OUTPUT: &str = "mutants.out";
 /// The time limit for the tests of a mutant, in seconds: several times that of the largest crate.
 const TIMEOUT: &str = "600";
 
+/// The clone, its commit, and what became of the mutants so far.
+struct MutationCampaign {
+    folder: PathBuf,
+    tree: PathBuf,
+    commit: String,
+    verdicts: VerdictFile,
+}
+
 /// Plays them, and prints what became of them.
 ///
 /// # Errors
@@ -134,58 +166,30 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
     TOOL.ensure()?;
     let folder = paths::workspace().join("target/mutants");
     let (tree, commit) = revision::checkout(&folder, &run.revision)?;
-    let mut verdicts = VerdictFile::open(&if run.record {
+    let verdicts = VerdictFile::open(&if run.record {
         paths::workspace().join(RECORDED)
     } else {
         folder.join("mutants.tsv")
     })?;
-    for one in &CRATES {
-        if !run.packages.is_empty() && !run.packages.iter().any(|it| it == one.package) {
-            continue;
-        }
-        let all = list(&tree, one.package)?;
-        let (mutants, chosen) = if run.again {
-            let killed = verdicts.killed_again(one.package, &all);
-            (killed, "killed before".to_owned())
-        } else {
-            let chosen = sample(&all, run.seed, run.sample.unwrap_or(one.sample));
-            (chosen, format!("seed {}", run.seed))
-        };
-        println!(
-            "{}: {} of {} mutants, {chosen}",
-            one.package,
-            mutants.len(),
-            all.len()
-        );
-        let sample = MutantSample {
-            package: one.package.to_owned(),
-            commit: commit.clone(),
-            chosen,
-        };
-        for ListedMutant { name } in mutants {
-            let sample = sample.clone();
-            let played = match verdicts.of(&sample, &name).cloned() {
-                Some(known) => PlayedMutant { sample, ..known },
-                None => {
-                    let verdict = play(&folder, &tree, one, &name)?;
-                    PlayedMutant {
-                        sample,
-                        verdict,
-                        rules: rules_of(&tree, &name)?,
-                        test: MutantVerdict::failed_test(&folder.join(OUTPUT)),
-                        name,
-                    }
-                }
-            };
-            println!("{}: {}", played.verdict, played.name);
-            verdicts.note(played)?;
-        }
+    let mut campaign = MutationCampaign {
+        folder,
+        tree,
+        commit,
+        verdicts,
+    };
+    let is_wanted = |one: &&MutatedCrate| {
+        run.packages.is_empty() || run.packages.iter().any(|it| it == one.package)
+    };
+    let mut wanted = CRATES.iter().filter(is_wanted);
+    match run.lot {
+        Some(size) => campaign.play_lot(wanted, run.seed, size)?,
+        None => wanted.try_for_each(|one| campaign.play_crate(one, run))?,
     }
-    let table = verdicts.table();
+    let table = campaign.verdicts.table();
     println!("\n{table}");
     if run.record {
         measured::record(PAGE, "mutants", &table)?;
-        measured::record(PAGE, "rules", &verdicts.table_of_rules())?;
+        measured::record(PAGE, "rules", &campaign.verdicts.table_of_rules())?;
     }
     Ok(())
 }
@@ -200,17 +204,8 @@ fn rules_of(tree: &Path, name: &str) -> Result<BTreeSet<u8>> {
     Ok(rules_at(&source, line.unwrap_or_default()))
 }
 
-fn names() -> [&'static str; 7] {
+fn names() -> [&'static str; 8] {
     CRATES.map(|one| one.package)
-}
-
-/// Every mutant of a package.
-fn list(tree: &Path, package: &str) -> Result<Vec<ListedMutant>> {
-    let mut list = mutants(tree, package);
-    list.args(["--list", "--json"]);
-    let listed = commands::read(&mut list)?.stdout;
-    serde_json::from_str(&listed)
-        .with_context(|| format!("failed to read the mutants of {package}"))
 }
 
 /// cargo-mutants in the clone, which it changes in place: so the next mutant is compiled from what the last one left.
@@ -234,20 +229,6 @@ fn mutants(tree: &Path, package: &str) -> Command {
         .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
         .env_remove("CARGO_TARGET_DIR");
     command
-}
-
-/// Plays one, against the tests of its crate first.
-fn play(folder: &Path, tree: &Path, of: &MutatedCrate, name: &str) -> Result<MutantVerdict> {
-    let play =
-        |tests: &[&str], timeout| play_against(folder, tree, of.package, (tests, timeout), name);
-    Ok(match play(&[of.package], of.timeout)? {
-        MutantVerdict::Survived => match play(of.users, TIMEOUT)? {
-            MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
-            MutantVerdict::Unviable => bail!("the users of {} do not compile", of.package),
-            other => other,
-        },
-        other => other,
-    })
 }
 
 fn play_against(
@@ -293,6 +274,105 @@ fn literal(text: &str) -> String {
             letter => format!("\\x{{{:x}}}", u32::from(letter)),
         })
         .collect()
+}
+
+// === impl MutationCampaign ===
+
+impl MutationCampaign {
+    /// The mutants of a package that the sample has, or that were noticed before.
+    fn play_crate(&mut self, one: &MutatedCrate, run: &MutationRun) -> Result<()> {
+        let all = self.list(one)?;
+        let (mutants, chosen) = if run.again {
+            let killed = self.verdicts.killed_again(one.package, &all);
+            (killed, "killed before".to_owned())
+        } else {
+            let chosen = sample(&all, run.seed, run.sample.unwrap_or(one.sample));
+            (chosen, format!("seed {}", run.seed))
+        };
+        let (package, number) = (one.package, mutants.len());
+        println!("{package}: {number} of {} mutants, {chosen}", all.len());
+        mutants
+            .into_iter()
+            .try_for_each(|mutant| self.judge(one, &chosen, mutant.name).map(drop))
+    }
+
+    /// As many mutants that compile, of all these packages.
+    fn play_lot<'a>(
+        &mut self,
+        of: impl Iterator<Item = &'a MutatedCrate>,
+        seed: u64,
+        size: usize,
+    ) -> Result<()> {
+        let (mut all, mut crates) = (Vec::new(), Vec::new());
+        for one in of {
+            all.extend(self.list(one)?);
+            crates.push(one);
+        }
+        let chosen = format!("lot of {size}, seed {seed}");
+        let (mut viable, mut noticed) = (0, 0);
+        for ListedMutant { name, package } in sample(&all, seed, all.len()) {
+            if viable == size {
+                break;
+            }
+            let one = crates.iter().find(|one| one.package == package);
+            let one = one.with_context(|| format!("{package} was not asked for"))?;
+            let verdict = self.judge(one, &chosen, name)?;
+            viable += usize::from(verdict != MutantVerdict::Unviable);
+            noticed += usize::from(verdict.is_killed());
+        }
+        println!("{noticed} of {viable} breakages were noticed, {chosen}");
+        Ok(())
+    }
+
+    /// Plays a mutant, if that was not done at this commit, and notes the verdict.
+    fn judge(&mut self, one: &MutatedCrate, chosen: &str, name: String) -> Result<MutantVerdict> {
+        let sample = MutantSample {
+            package: one.package.to_owned(),
+            commit: self.commit.clone(),
+            chosen: chosen.to_owned(),
+        };
+        let played = match self.verdicts.of(&sample, &name).cloned() {
+            Some(known) => PlayedMutant { sample, ..known },
+            None => PlayedMutant {
+                sample,
+                verdict: self.play(one, &name)?,
+                rules: rules_of(&self.tree, &name)?,
+                test: MutantVerdict::failed_test(&self.folder.join(OUTPUT)),
+                name,
+            },
+        };
+        println!("{}: {}", played.verdict, played.name);
+        let verdict = played.verdict;
+        self.verdicts.note(played)?;
+        Ok(verdict)
+    }
+
+    /// Every mutant of a package, in the files that it names.
+    fn list(&self, one: &MutatedCrate) -> Result<Vec<ListedMutant>> {
+        let mut list = mutants(&self.tree, one.package);
+        list.args(["--list", "--json"]);
+        for file in one.files {
+            list.args(["--file", file]);
+        }
+        let listed = commands::read(&mut list)?.stdout;
+        serde_json::from_str(&listed)
+            .with_context(|| format!("failed to read the mutants of {}", one.package))
+    }
+
+    /// Plays one, against the tests of its crate first.
+    fn play(&self, of: &MutatedCrate, name: &str) -> Result<MutantVerdict> {
+        let play = |tests: &[&str], timeout| {
+            play_against(&self.folder, &self.tree, of.package, (tests, timeout), name)
+        };
+        Ok(match play(&[of.package], of.timeout)? {
+            MutantVerdict::Survived if !of.users.is_empty() => match play(of.users, TIMEOUT)? {
+                MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
+                MutantVerdict::Unviable => bail!("the users of {} do not compile", of.package),
+                other => other,
+            },
+            other => other,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use crate::fnv::Fnv;
 pub(super) struct ListedMutant {
     /// `FILE:LINE:COLUMN: CHANGE`.
     pub(super) name: String,
+    /// The package that it is in.
+    pub(super) package: String,
 }
 
 // === impl ListedMutant ===
@@ -48,6 +50,7 @@ mod tests {
         let all: Vec<ListedMutant> = (0..50)
             .map(|line| ListedMutant {
                 name: format!("src/a.rs:{line}:1: replace f with ()"),
+                package: "a".to_owned(),
             })
             .collect();
         let chosen = sample(&all, 1, 10);

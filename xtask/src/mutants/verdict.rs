@@ -111,7 +111,7 @@ impl MutantVerdict {
     }
 
     /// True if a test noticed.
-    const fn is_killed(self) -> bool {
+    pub(super) const fn is_killed(self) -> bool {
         matches!(
             self,
             Self::KilledByItsCrate | Self::KilledByUsers | Self::TimedOut
@@ -350,6 +350,7 @@ mod tests {
         }
         let all = [1, 2, 3].map(|at| ListedMutant {
             name: format!("src/b.rs:9:9: {at} in f"),
+            package: "p".to_owned(),
         });
         assert_eq!(recorded.killed_again("p", &all), all[..1]);
     }
