@@ -22,6 +22,9 @@ pub(super) struct Canonical {
     /// began is forgotten with its age, so that old acks count for more than they should. This adds grants and takes
     /// none away.
     pub(super) sightings: Duration,
+    /// Ages of a preference are alike from here on. Where no candidate is pinged and no wait doubles, each has had its
+    /// time.
+    pub(super) preference: Duration,
     /// Ages of what a candidate saw and sent are alike from here on.
     waits: Duration,
     /// Durations up to this one are alike to a candidate.
@@ -44,14 +47,21 @@ struct Scratch {
 impl Canonical {
     /// For a run whose electors have this timing.
     pub(super) fn new(run: Run, timing: ElectorTiming) -> Self {
+        let longest = if run.doubles {
+            timing.passed_over_max
+        } else {
+            Duration::ZERO
+        };
+        let sightings = if run.pings {
+            timing.ack_window.max(longest)
+        } else {
+            // Every ack is fresh for ever.
+            Duration::ZERO
+        };
         Self {
             ages: timing.max_lease_duration.max(run.lease_duration()),
-            sightings: if run.pings {
-                timing.ack_window
-            } else {
-                // Every ack is fresh for ever.
-                Duration::ZERO
-            },
+            sightings,
+            preference: sightings.max(longest),
             waits: run.longest_wait(),
             usual: if run.acquires() {
                 run.lease_duration()
@@ -91,6 +101,7 @@ impl Canonical {
         } else {
             numbers_of(&state.store, changed)
         };
+        let changes = before.is_none();
         let before = before.filter(|_| !tick);
         let mut process = 0;
         for (index, seconds) in (0..state.candidates.len()).zip(mix.candidates) {
@@ -113,9 +124,11 @@ impl Canonical {
                 by: Duration::from_secs(time.of_elector(seconds)),
                 limit: self.ages,
                 sightings: self.sightings,
-                passed_over: timing.passed_over,
+                passed_over: timing.passed_over_max,
+                preference: self.preference,
                 preemptions: timing.preemption_window,
                 usual: timing.max_lease_duration,
+                counts: if self.run.doubles { 2 } else { 0 },
                 ..Aging::default()
             };
             let elector = &mut state.electors[index];
@@ -125,7 +138,7 @@ impl Canonical {
             // Only what is sent needs numbers of its own; without that, equal electors are told apart by nothing.
             process += usize::from(self.run.slow_electors);
         }
-        if before.is_none() && !tick {
+        if changes {
             private.clear();
             let store = Rc::make_mut(&mut state.store);
             Assign::new(shared, private, process, Aging::default()).apply(store);

@@ -10,6 +10,7 @@ use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
 use super::store::LeaseStore;
+use super::witness::Witnesses;
 
 /// One elector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +24,13 @@ pub(super) struct ElectorProcess {
     pub(super) message: Option<LeaseWrite>,
     /// Kept for mutants alone.
     pub(super) variation: ElectorVariation,
+}
+
+/// The highest counts in the memory of an elector.
+#[derive(Default)]
+struct ElectorCounts {
+    failures: u8,
+    withdrawals: u8,
 }
 
 // === impl ElectorProcess ===
@@ -143,6 +151,14 @@ impl ElectorProcess {
         }
     }
 
+    /// The witnesses of what it has counted.
+    pub(super) fn counted(&self) -> Witnesses {
+        let mut counts = ElectorCounts::default();
+        self.election.clone().renumber(&mut counts);
+        Witnesses::FAILS_TWICE.when(counts.failures > 1)
+            | Witnesses::WITHDRAWN_TWICE.when(counts.withdrawals > 1)
+    }
+
     /// The effects of the production step now.
     pub(super) fn effects(
         &self,
@@ -203,5 +219,15 @@ impl Renumber for ElectorProcess {
         self.backlog.renumber(by);
         self.message.renumber(by);
         self.variation.renumber(by);
+    }
+}
+
+impl Renumbering for ElectorCounts {
+    fn failures(&mut self, failures: &mut u8) {
+        self.failures = self.failures.max(*failures);
+    }
+
+    fn withdrawals(&mut self, withdrawals: &mut u8) {
+        self.withdrawals = self.withdrawals.max(*withdrawals);
     }
 }

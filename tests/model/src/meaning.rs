@@ -143,7 +143,8 @@ fn walk(mut system: ModelSystem) {
     let id = system.run.id();
     if system.run.pings {
         // Ages of acks are told apart only roughly, which this walk would see.
-        (system.canonical.ages, system.canonical.sightings) = (LONG, LONG);
+        let canonical = &mut system.canonical;
+        (canonical.ages, canonical.sightings, canonical.preference) = (LONG, LONG, LONG);
     }
     let mut dice = 1_u64;
     for walk in 0..150 {
@@ -178,7 +179,15 @@ fn walk(mut system: ModelSystem) {
 fn what_is_forgotten_makes_no_difference() {
     // No run in which terms restart at zero: next to which old term they come to lie is another number, and of no
     // consequence, since the uid differs.
-    let walked = ["MC-S0", "MC-S1", "MC-G1", "MC-X2-off", "MC-P1", "MC-P2"];
+    let walked = [
+        "MC-S0",
+        "MC-S1",
+        "MC-G1",
+        "MC-X2-off",
+        "MC-D2",
+        "MC-P1",
+        "MC-P2",
+    ];
     for run in runs().into_iter().filter(|run| walked.contains(&run.id())) {
         walk(ModelSystem::new(run));
     }

@@ -55,10 +55,14 @@ pub(super) struct Aging {
     pub(super) restart: Duration,
     /// The same for a confirmation.
     pub(super) confirmation: Duration,
+    /// The same for how long a preference has stood.
+    pub(super) preference: Duration,
     /// The same for pre-emptions.
     pub(super) preemptions: Duration,
     /// Durations up to this one are alike.
     pub(super) usual: Duration,
+    /// Withdrawals and failures of this number and more are alike. A failure is always counted.
+    pub(super) counts: u8,
 }
 
 /// Gives numbers to the shared parts, or to a process's own memory.
@@ -187,13 +191,12 @@ impl Renumbering for Assign<'_> {
     }
 
     fn preference(&mut self, instant: &mut Instant) -> bool {
-        self.sighting(instant);
-        // Where no candidate is pinged, every preferred one has had its time.
-        NOW.since(*instant) < self.aging.sightings
+        self.aging.age(instant, self.aging.preference);
+        NOW.since(*instant) < self.aging.preference
     }
 
     fn withdrawals(&mut self, withdrawals: &mut u8) {
-        *withdrawals = 0;
+        *withdrawals = self.aging.counts.min(*withdrawals);
     }
 
     fn heard(&mut self, instant: &mut Instant) {
@@ -241,7 +244,7 @@ impl Renumbering for Assign<'_> {
     }
 
     fn failures(&mut self, failures: &mut u8) {
-        *failures = 1;
+        *failures = self.aging.counts.max(1).min(*failures);
     }
 
     fn lease_time(&mut self, time: &mut Timestamp) {

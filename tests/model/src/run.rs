@@ -81,6 +81,8 @@ pub struct Run {
     pub(super) lock: Option<ModelLock>,
     /// True if there are two leases of a group, for which all candidates stand, the last of them from some time on.
     pub(super) group: bool,
+    /// True if waits double once (R5, R16, R23), so that failures and withdrawals are counted up to two.
+    pub(super) doubles: bool,
     /// True if the best candidate must be within reach as a leader, rather than any.
     pub(super) best: bool,
     /// Its part in a full check.
@@ -325,10 +327,11 @@ impl Run {
             Some(Mutant::NoPassOver) => Duration::ZERO,
             _ => Duration::from_secs(self.timing.passed_over),
         };
+        let longest = if self.doubles { 2 } else { 1 };
         let by_what_was_seen = self.announced || self.mutant == Some(Mutant::SeenIsLongest);
         ElectorTiming {
             accept_window: self.accept_window(),
-            accept_window_max: self.accept_window(),
+            accept_window_max: self.accept_window() * longest,
             ack_window: second * 2,
             ack_window_unmarked: second * 2,
             fresh: if self.pings { second * 2 } else { never / 2 },
@@ -340,7 +343,7 @@ impl Run {
             absent_lease_grace: (self.mutant == Some(Mutant::MissingIsFree))
                 .then_some(Duration::ZERO),
             passed_over,
-            passed_over_max: passed_over,
+            passed_over_max: passed_over * longest,
             preemptions: self.timing.preemptions.1,
             preemption_window: Duration::from_secs(self.timing.preemptions.0),
             // Ages are told apart up to a few seconds, so these are never reached.

@@ -97,7 +97,18 @@ impl ModelSystem {
             next.catch_up(&self.run);
             self.settle(&mut next);
         }
-        (next, witnesses)
+        let counted = self.counted(state, &next);
+        (next, witnesses | counted)
+    }
+
+    /// The witnesses of what the electors counted.
+    fn counted(&self, before: &SystemState, after: &SystemState) -> Witnesses {
+        let pairs = before.electors.iter().zip(&after.electors);
+        let changed =
+            pairs.filter(|(before, after)| self.run.doubles && !Rc::ptr_eq(before, after));
+        changed.fold(Witnesses::empty(), |met, (_, elector)| {
+            met | elector.counted()
+        })
     }
 
     /// Replaces every number of a state by what it means.

@@ -41,6 +41,10 @@ bitflags::bitflags! {
         const RESUMES = 1 << 16;
         /// A process begins the next term of an earlier life, which is dead.
         const REJOINS = 1 << 17;
+        /// A candidate does not accept for the second time in a row, so that waits double.
+        const FAILS_TWICE = 1 << 18;
+        /// A preference is withdrawn for the second time in a term, so that no candidate is preferred for a while.
+        const WITHDRAWN_TWICE = 1 << 19;
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) const BASE: Run = Run {
     ranked: true,
     lock: None,
     group: false,
+    doubles: false,
     best: false,
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::empty()),

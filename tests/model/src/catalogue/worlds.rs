@@ -166,6 +166,15 @@ worlds! {
     "MC-HB2" "the best, with one hand-over in a while": HELD_BACK { best: true } => SafeAndLive(HANDED_OVER);
     "MC-HB3" "the same with 2 electors, which saw as much": HELD_BACK
         { electors: 2, lagging: 0, best: true, full: Only } => SafeAndLive(HANDED_OVER);
+    "MC-D1" "the best refuses twice, and waits double": PINGED
+        { refused_candidate: Some(0), restarts: false, lagging: 0, doubles: true }
+        => SafeAndLive(Met::LEADS | Met::YIELDS | Met::FAILS_TWICE);
+    "MC-D2" "preferences are withdrawn twice, and waits double": PINGED
+        { restarts: false, lagging: 0, doubles: true, best: true }
+        => SafeAndLive(HANDED_OVER | Met::FAILS_TWICE | Met::WITHDRAWN_TWICE);
+    "MC-D3" "hand-overs fail twice, and are held back": HELD_BACK
+        { restarts: false, lagging: 0, doubles: true, best: true, full: Only }
+        => SafeAndLive(HANDED_OVER | Met::FAILS_TWICE | Met::WITHDRAWN_TWICE);
     "MC-L5" "a lone holder that expired is not granted again": ORDERLY with NeverRegrant
         { candidates: 1 } => Trapped("R3");
     "MC-L6" "an expired holder is not granted again": ORDERLY with NeverRegrant {} => Trapped("R3");
