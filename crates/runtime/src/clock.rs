@@ -44,9 +44,29 @@ pub trait Clock: Send + Sync + 'static {
     fn sleep_until_holder(&self, deadline: Instant) -> BoxFuture<'_, ()>;
 }
 
-/// The machine's clocks. Both instants count from the moment this value was made.
+/// The readings of a machine's clocks, each since an epoch of its own, and its timers.
+pub trait ClockSource: Clone + Send + Sync + 'static {
+    /// CLOCK_MONOTONIC.
+    fn monotonic(&self) -> Duration;
+
+    /// CLOCK_BOOTTIME.
+    fn boottime(&self) -> Duration;
+
+    /// CLOCK_REALTIME, since 1970.
+    fn realtime(&self) -> Duration;
+
+    /// Waits for this time, by timers that may stop during suspend.
+    fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// The clocks of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct MachineClocks;
+
+/// A machine's clocks. Both instants count from the moment this value was made.
 #[derive(Debug)]
-pub struct SystemClock {
+pub struct SystemClock<S = MachineClocks> {
+    source: S,
     monotonic_epoch: Duration,
     holder: Mutex<HolderClock>,
 }
@@ -83,28 +103,55 @@ const NOISE: i128 = 1_000_000;
 /// The longest sleep of a holder's timer before it looks at the clock again: timers stop during suspend.
 const NAP: Duration = Duration::from_secs(1);
 
+// === impl MachineClocks ===
+
+impl ClockSource for MachineClocks {
+    fn monotonic(&self) -> Duration {
+        read(ClockId::Monotonic)
+    }
+
+    fn boottime(&self) -> Duration {
+        read(BOOTTIME)
+    }
+
+    fn realtime(&self) -> Duration {
+        read(ClockId::Realtime)
+    }
+
+    fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(time)
+    }
+}
+
 // === impl SystemClock ===
 
 impl SystemClock {
     /// Starts the clocks of this process.
     pub fn start() -> Self {
-        let (boot, wall) = (read(BOOTTIME), read(ClockId::Realtime));
+        Self::over(MachineClocks)
+    }
+}
+
+impl<S: ClockSource> SystemClock<S> {
+    /// Starts the clocks of a process on the machine of these readings.
+    pub fn over(source: S) -> Self {
         Self {
-            monotonic_epoch: read(ClockId::Monotonic),
-            holder: Mutex::new(HolderClock::start(boot, wall)),
+            monotonic_epoch: source.monotonic(),
+            holder: Mutex::new(HolderClock::start(source.boottime(), source.realtime())),
+            source,
         }
     }
 
     fn holder_reading(&self) -> HolderReading {
         // A poisoned lock holds a valid state: every update is a single assignment.
         let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        holder.reading(read(BOOTTIME), read(ClockId::Realtime))
+        holder.reading(self.source.boottime(), self.source.realtime())
     }
 }
 
-impl Clock for SystemClock {
+impl<S: ClockSource> Clock for SystemClock<S> {
     fn monotonic(&self) -> Instant {
-        Instant::from_epoch(read(ClockId::Monotonic).saturating_sub(self.monotonic_epoch))
+        Instant::from_epoch(self.source.monotonic().saturating_sub(self.monotonic_epoch))
     }
 
     fn holder(&self) -> Instant {
@@ -112,19 +159,33 @@ impl Clock for SystemClock {
     }
 
     fn wall(&self) -> Timestamp {
-        let micros = i64::try_from(read(ClockId::Realtime).as_micros()).ok();
+        let micros = i64::try_from(self.source.realtime().as_micros()).ok();
         micros
             .and_then(Timestamp::from_micros)
             .unwrap_or(Timestamp::MAX)
     }
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
-        let wait = deadline.since(self.monotonic());
-        Box::pin(tokio::time::sleep(wait))
+        let source = self.source.clone();
+        let deadline = self.monotonic_epoch.saturating_add(deadline.since_epoch());
+        Box::pin(async move {
+            // Timers stop with this clock as a rule, so that one sleep is enough.
+            while let wait = deadline.saturating_sub(source.monotonic())
+                && !wait.is_zero()
+            {
+                source.sleep(wait).await;
+            }
+        })
     }
 
     fn sleep_until_holder(&self, deadline: Instant) -> BoxFuture<'_, ()> {
-        Box::pin(nap_until(self, deadline))
+        Box::pin(async move {
+            while let wait = deadline.since(self.holder())
+                && !wait.is_zero()
+            {
+                self.source.sleep(wait.min(NAP)).await;
+            }
+        })
     }
 }
 
@@ -161,7 +222,7 @@ impl Clock for TokioClock {
     }
 
     fn sleep_until_holder(&self, deadline: Instant) -> BoxFuture<'_, ()> {
-        Box::pin(nap_until(self, deadline))
+        self.sleep_until(deadline)
     }
 }
 
@@ -205,16 +266,6 @@ const BOOTTIME: ClockId = ClockId::Boottime;
 // Elsewhere the time of day has to notice a suspend.
 #[cfg(not(target_os = "linux"))]
 const BOOTTIME: ClockId = ClockId::Monotonic;
-
-async fn nap_until(clock: &(impl Clock + ?Sized), deadline: Instant) {
-    loop {
-        let wait = deadline.since(clock.holder());
-        if wait.is_zero() {
-            return;
-        }
-        tokio::time::sleep(wait.min(NAP)).await;
-    }
-}
 
 /// A reading since the clock's own epoch, zero before it.
 #[cfg(unix)]

@@ -105,7 +105,7 @@ mod writer;
 pub use api_discovery::ApiDiscovery;
 #[cfg(feature = "http-server")]
 pub use bind_address::{BindAddress, BindAddressError};
-pub use clock::{Clock, SharedInstant, SystemClock, TokioClock};
+pub use clock::{Clock, ClockSource, MachineClocks, SharedInstant, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 #[cfg(feature = "connect")]
 pub use connect::{ClientArgs, ConnectError, connect};

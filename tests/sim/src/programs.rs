@@ -1,6 +1,5 @@
 //! The production elector and candidate, as the program of a simulated process.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use elector::{
@@ -64,7 +63,7 @@ pub(crate) async fn run_elector(
     };
     match Elector::new(config, transport.cluster()) {
         Ok(elector) => {
-            let clock = Arc::new(transport.clock.clone());
+            let clock = transport.clock.production();
             let elector = elector.with_clock(clock).with_seed(seed);
             elector.observed_by(tell).run(shutdown).await;
         }
@@ -92,7 +91,7 @@ impl CandidateRun {
             self.transport.context.clone(),
             self.transport.author.name.clone(),
         );
-        let clock = Arc::new(self.transport.clock.clone());
+        let clock = self.transport.clock.production();
         let cluster = Cluster::from(self.transport.cluster());
         let cluster = cluster.with_clock(clock).with_seed(self.seed);
         let tell = {

@@ -77,6 +77,7 @@ impl RunPlan {
             faults.extend(idle_candidate(&mut stream(6), &setup, horizon));
             faults.extend(operators_words(&mut stream(7), &setup, horizon));
             faults.extend(spoilt_work(&mut stream(9), &setup, horizon));
+            faults.extend(set_back(&mut stream(10), &setup, horizon));
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
@@ -258,6 +259,27 @@ fn spoilt_work(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedF
         add(at, FaultKind::HoldLock(random.millis(5_000, 90_000)));
     }
     faults
+}
+
+/// A candidate that is cut off, whose time of day is set back before it has to step down.
+fn set_back(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
+    if !random.percent(40) {
+        return Vec::new();
+    }
+    let candidate = setup.electors.len() + random.index(setup.candidates.len());
+    let candidate = ProcessIndex(candidate);
+    let (from, step) = (random.millis(0, horizon), -draw_step(random).abs());
+    let faults = [
+        (
+            from,
+            FaultKind::Partition(candidate, random.millis(20_000, 45_000)),
+        ),
+        (
+            from + random.millis(100, 6_000),
+            FaultKind::StepClock(candidate, step),
+        ),
+    ];
+    faults.map(|(at, kind)| PlannedFault { at, kind }).into()
 }
 
 fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
