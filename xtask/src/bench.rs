@@ -9,6 +9,7 @@ use clap::Subcommand;
 use crate::adopters::size;
 use crate::build_times;
 use crate::commands::{cargo, show_and_run};
+use crate::instructions;
 use crate::paths;
 use crate::proofs::PassedArgs;
 
@@ -42,6 +43,13 @@ pub(crate) enum BenchTask {
         /// Write the figures into docs/groups.md, and the picture beside it
         #[arg(long)]
         record: bool,
+    },
+
+    /// The processor instructions of what is done for each event, held against a budget
+    Instructions {
+        /// Write what stands into the budget
+        #[arg(long)]
+        lower: bool,
     },
 
     /// The crates, bytes and build time that elector-candidate adds to a program
@@ -109,6 +117,7 @@ pub(crate) fn run(task: BenchTask) -> Result<()> {
             let mut soak = measurement(&[soak], &[], record.then_some("docs/scale.md"))?;
             show_and_run(soak.env("ELECTOR_SOAK", minutes.to_string()))
         }
+        BenchTask::Instructions { lower } => instructions::run(lower),
         BenchTask::Size { record } => size::tell(record),
         BenchTask::Builds { record } => build_times::run(record),
     }

@@ -11,6 +11,7 @@ mod criteria;
 mod demo;
 mod everything;
 mod fault_picture;
+mod instructions;
 mod lines;
 mod mutants;
 mod overlay_table;
