@@ -23,9 +23,13 @@ use anyhow::{Context as _, Result, ensure};
 use elector_cluster::measured;
 use elector_tests::rig::TestedPrograms;
 
+pub(crate) use args::RunSize;
 pub use args::{ScaleArgs, ServerName};
+pub(crate) use benchmarked_elector::ScrapedFigures;
 pub use figures::{BareClient, BareWrites, LatencySummary, Phase, Resident, ScaleFigures};
+pub(crate) use fleet::Fleet;
 pub use fleet::FleetCounts;
+pub(crate) use server::create_namespaces;
 pub use table::table;
 
 /// Measures everything that is asked for, one after the other.

@@ -1,126 +1,137 @@
-//! Cold start, hand-over and crash on a real kube-apiserver and etcd, which waits for the disk, also of client-go and of
-//! Kubernetes' own controller: `cargo xtask bench upstream`.
+//! Cold start, crash, hand-over, equal candidates, quiet leases and fleets on real kube-apiservers and etcds, which wait for
+//! the disk, with our elector, with Kubernetes' own controller and with plain client-go: `cargo xtask bench upstream`.
+//!
+//! ```text
+//!   cluster whose controller our elector replaced <── ours, client-go's ──┐
+//!                                                                         ├── take turns ──> lines, tables, picture
+//!   cluster whose own controller elects <── built-in, plain client-go ────┘
+//! ```
 
 mod args;
+mod fleet;
+mod picture;
+mod quiet;
+mod results;
 mod run;
+mod table;
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use clap::ValueEnum as _;
-use elector_tests::rig::{SitePurpose, TestSite, TestedPrograms, warm_up};
+use elector_cluster::{measured, paths};
+use elector_tests::rig::{
+    ClusterMode, SitePurpose, TestProcess, TestSite, TestedPrograms, warm_up,
+};
 use futures::{StreamExt as _, stream};
-use serde_json::{Map, json};
+use tempfile::TempDir;
 
 use args::RunKind;
-pub use args::{MeasuredCase, UpstreamArgs};
+pub use args::{MeasuredCase, Subject, UpstreamArgs};
+use results::RunResults;
 
-/// The values of one figure of one case.
-type FigureTable = BTreeMap<(String, &'static str), Vec<f64>>;
+/// The documents, from the root of the workspace.
+const PAGE: &str = "docs/comparison.md";
+const LINES: &str = "docs/comparison.jsonl";
+const PICTURE: &str = "docs/comparison.svg";
 
-/// Measures, writes a line for each run, and sums up.
+/// A cluster, and our elector where it elects there. The processes end before the folder of their logs goes.
+struct ElectionSite {
+    site: Arc<TestSite>,
+    _elector: Option<TestProcess>,
+    _folder: TempDir,
+}
+
+/// Measures, writes a line for each run, sums up, and records.
 ///
 /// # Errors
-/// When a program cannot be built, or a cluster does not start.
+/// When a program cannot be built, a cluster does not start, or a file cannot be written.
 pub async fn run(args: &UpstreamArgs) -> Result<()> {
     let programs = TestedPrograms::build_for(&args.profile, args.kubernetes)?;
     let programs = Arc::new(programs);
-    let mut out: Box<dyn Write> = match &args.out {
-        Some(path) => Box::new(
-            File::create(path).with_context(|| format!("failed to create {}", path.display()))?,
-        ),
-        None => Box::new(io::stdout()),
-    };
-    let mut table = FigureTable::new();
-    for mode in &args.modes {
-        let kinds = args.kinds(*mode);
-        if !kinds.is_empty() {
-            on_one_site(args, &kinds, Arc::clone(&programs), &mut out, &mut table).await?;
-        }
+    let recorded = args.record.then(|| paths::workspace().join(LINES));
+    let mut results = RunResults::to(args.out.clone().or(recorded))?;
+    let kinds = args.kinds();
+    let (fleets, others): (Vec<_>, _) = kinds.iter().partition(|kind| kind.case.fleet().is_some());
+    take_turns(args, &others, &programs, &mut results).await?;
+    for kind in fleets {
+        // A namespace with thousands of objects is no ground for another run.
+        let place = ElectionSite::start(&programs, kind.subject.is_elected_by_us()).await?;
+        results.add(kind, 0, run::one(Arc::clone(&place.site), 0, kind).await)?;
     }
-    ensure!(
-        !table.is_empty(),
-        "nothing was measured: the built-in controller needs the gate and client-go"
-    );
-    summarize(table);
+    let table = table::table(&results);
+    println!("{table}");
+    ensure!(!results.is_empty(), "nothing was measured");
+    if args.record {
+        measured::record(PAGE, "upstream", &table)?;
+        let paragraph = table::paragraph(&results).context("a figure of the README is missing")?;
+        measured::record("README.md", "upstream", &paragraph)?;
+        let path = paths::workspace().join(PICTURE);
+        let drawn = picture::draw(&results);
+        std::fs::write(&path, drawn)
+            .with_context(|| format!("failed to write {}", path.display()))?;
+    }
     Ok(())
 }
 
-async fn on_one_site(
+/// Plays all but the fleets on two clusters, side by side where one does not disturb the other.
+async fn take_turns(
     args: &UpstreamArgs,
     kinds: &[RunKind],
-    programs: Arc<TestedPrograms>,
-    out: &mut dyn Write,
-    table: &mut FigureTable,
+    programs: &Arc<TestedPrograms>,
+    results: &mut RunResults,
 ) -> Result<()> {
-    let mode = kinds[0].mode;
-    let folder = tempfile::Builder::new()
-        .prefix("elector-bench-")
-        .tempdir()?;
-    let (path, purpose) = (folder.path().to_owned(), SitePurpose::Measuring);
-    let site = Arc::new(TestSite::start(mode, programs, path, purpose).await?);
-    let _elector = if args.built_in {
-        None
-    } else {
-        let elector = site.start_elector("elector").await?;
-        warm_up(&site).await?;
-        Some(elector)
-    };
-    // The kinds take turns, so that none has the machine's better minutes to itself.
-    let runs = (0..args.runs).flat_map(|run| kinds.iter().map(move |kind| (run, *kind)));
-    let mut results = stream::iter(runs)
-        .map(|(run, kind)| {
-            let site = Arc::clone(&site);
-            async move { (run, kind, run::one(site, run, kind).await) }
-        })
-        .buffer_unordered(args.jobs.max(1));
-    while let Some((run, kind, figures)) = results.next().await {
-        let (figures, error) = match figures {
-            Ok(figures) => (figures, None),
-            Err(error) => (Vec::new(), Some(format!("{error:#}"))),
+    if kinds.is_empty() {
+        return Ok(());
+    }
+    let ours = ElectionSite::start(programs, true).await?;
+    let theirs = ElectionSite::start(programs, false).await?;
+    let play = |(run, kind): (u32, RunKind)| {
+        let place = if kind.subject.is_elected_by_us() {
+            &ours
+        } else {
+            &theirs
         };
-        if let Some(error) = &error {
-            eprintln!("{} run {run} failed: {error}", kind.label());
-        }
-        let seconds = figures
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), json!(value)));
-        let line = json!({
-            "case": kind.case.to_possible_value().map(|value| value.get_name().to_owned()),
-            "kubernetes": site.release().map(|release| release.to_string()),
-            "mode": kind.mode.to_string(),
-            "candidates": kind.candidates(),
-            "elector": if kind.builtin { "built-in" } else { "ours" },
-            "run": run,
-            "jobs": args.jobs,
-            "seconds": Map::from_iter(seconds),
-            "error": error,
-        });
-        writeln!(out, "{line}")?;
-        out.flush()?;
-        for (name, value) in figures {
-            table.entry((kind.label(), name)).or_default().push(value);
+        let site = Arc::clone(&place.site);
+        async move { (run, kind, run::one(site, run, kind).await) }
+    };
+    let most = kinds.iter().map(|kind| args.runs_of(*kind)).max();
+    let all = (0..most.unwrap_or_default())
+        .flat_map(|run| kinds.iter().map(move |kind| (run, *kind)))
+        .filter(|(run, kind)| *run < args.runs_of(*kind));
+    let (shared, alone): (Vec<_>, Vec<_>) = all.partition(|(_, kind)| kind.case.shares());
+    // The kinds take turns, so that none has the machine's better minutes to itself. A cluster whose requests are counted
+    // has one run at a time.
+    for (runs, jobs) in [(shared, args.jobs.max(1)), (alone, 1)] {
+        let mut played = stream::iter(runs).map(play).buffer_unordered(jobs);
+        while let Some((run, kind, figures)) = played.next().await {
+            results.add(kind, run, figures)?;
         }
     }
     Ok(())
 }
 
-fn summarize(table: FigureTable) {
-    eprintln!(
-        "\n{:<44} {:<28} {:>4} {:>8} {:>8} {:>8}",
-        "case", "seconds from", "n", "min", "median", "max"
-    );
-    for ((label, figure), mut values) in table {
-        values.sort_by(f64::total_cmp);
-        let (last, middle) = (values.len() - 1, values.len() / 2);
-        let (min, max) = (values[0], values[last]);
-        let median = f64::midpoint(values[last - middle], values[middle]);
-        eprintln!(
-            "{label:<44} {figure:<28} {:>4} {min:>8.3} {median:>8.3} {max:>8.3}",
-            values.len()
-        );
+// === impl ElectionSite ===
+
+impl ElectionSite {
+    /// One with the gate, on which our elector has replaced the built-in controller, or has not.
+    async fn start(programs: &Arc<TestedPrograms>, ours: bool) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("elector-bench-")
+            .tempdir()?;
+        let (path, programs) = (folder.path().to_owned(), Arc::clone(programs));
+        let (mode, purpose) = (ClusterMode::GateOn, SitePurpose::Measuring);
+        let site = Arc::new(TestSite::start(mode, programs, path, purpose).await?);
+        let elector = if ours {
+            let elector = site.start_elector("elector").await?;
+            warm_up(&site).await?;
+            Some(elector)
+        } else {
+            None
+        };
+        Ok(Self {
+            site,
+            _elector: elector,
+            _folder: folder,
+        })
     }
 }

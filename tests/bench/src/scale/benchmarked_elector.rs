@@ -168,6 +168,11 @@ impl ResourceUsage {
 // === impl ScrapedFigures ===
 
 impl ScrapedFigures {
+    /// Of the text that a program serves.
+    pub(crate) const fn of(text: String) -> Self {
+        Self(text)
+    }
+
     /// The sum of all series of that name, or of those that have all of these labels.
     pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> f64 {
         let of_name = self.0.lines().filter_map(|line| {

@@ -142,8 +142,6 @@ pub(crate) struct MoveTimes {
     pub(crate) last: Duration,
 }
 
-/// The prefix of the namespaces.
-pub(crate) const PREFIX: &str = "scale";
 /// The time limit until all is quiet.
 const SETTLES: Duration = Duration::from_secs(30);
 /// The interval of progress reports.
@@ -177,6 +175,9 @@ impl FleetCounts {
 // === impl Fleet ===
 
 impl Fleet {
+    /// The prefix of the namespaces.
+    pub(crate) const PREFIX: &str = "scale";
+
     /// Candidates that have not registered, whose watches are open. The server holds nothing of theirs.
     pub(crate) async fn new(size: RunSize, writer: Writer) -> Self {
         let options = WatchOptions::candidate(0);
@@ -377,7 +378,7 @@ impl Fleet {
         match request {
             Request::Register(lease, turn) => {
                 self.leases[lease as usize].began.get_or_insert(now);
-                let key = lease_key(PREFIX, &self.size, lease);
+                let key = lease_key(Self::PREFIX, &self.size, lease);
                 let timing = &self.size.timing;
                 let object = candidate(writer.candidate_api(), &key, turn, timing, wall_clock());
                 let object = match self.size.group(lease) {

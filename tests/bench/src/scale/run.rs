@@ -15,7 +15,7 @@ use crate::scale::bare::{self, write_bare};
 use crate::scale::bare_client::{self, run_bare_client};
 use crate::scale::benchmarked_elector::BenchmarkedElectors;
 use crate::scale::figures::{GroupMoves, PhaseBorder, ScaleFigures};
-use crate::scale::fleet::{self, Fleet};
+use crate::scale::fleet::Fleet;
 use crate::scale::server::{BenchServer, create_namespaces};
 
 /// The time limit of a request of a candidate: a server that is busy is waited for.
@@ -33,13 +33,13 @@ pub(crate) async fn measure(
     client.request_timeout = REQUEST_TIMEOUT;
     let cluster = connect(&client).await?;
     let client = cluster.client().clone();
-    for prefix in [fleet::PREFIX, bare::PREFIX, bare_client::PREFIX] {
+    for prefix in [Fleet::PREFIX, bare::PREFIX, bare_client::PREFIX] {
         create_namespaces(&client, size.namespaces(prefix)).await?;
     }
     let api = cluster.candidate_api().await?;
     let writer = Writer::new(cluster, api);
     let flags = |share: u32| {
-        let own = size.namespaces(fleet::PREFIX).into_iter().zip(0..);
+        let own = size.namespaces(Fleet::PREFIX).into_iter().zip(0..);
         let own =
             own.filter(move |(_, number)| size.electors > 1 && number % size.electors == share);
         let own = own.map(|(namespace, _)| format!("--namespace={namespace}"));

@@ -4,99 +4,148 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use elector_cluster::release::Release;
-use elector_tests::rig::{ClusterMode, Implementation};
+use elector_tests::rig::{CandidateBuilder, Implementation, Testbed};
 
-/// Measures cold start, hand-over and crash on a real kube-apiserver and etcd, which waits for the disk
+/// Measures Elector beside Kubernetes' own controller and plain client-go, on real kube-apiservers and etcds, which wait
+/// for the disk
 ///
-/// Each run is one JSON line, on standard output or in `--out`; the summary goes to standard error. Times are those that the
-/// candidates write themselves: work begins, work has ended.
+/// All take turns in one session: on one cluster our elector has replaced the built-in controller, on another that one
+/// elects. Each run is one JSON line. Times are those that the candidates write themselves: work begins, work has ended.
 #[derive(Parser, Clone, Debug)]
 pub struct UpstreamArgs {
-    /// The number of runs of each case
-    #[arg(long, default_value_t = 10)]
+    /// The number of runs of each case; of equal candidates a third of it, and of the fleets one
+    #[arg(long, default_value_t = 10, conflicts_with = "quick")]
     pub runs: u32,
     /// The number of runs at once; they spend most of their time waiting
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 4)]
     pub jobs: usize,
-    /// The cases
-    #[arg(long = "case", value_enum, default_values = ["cold-start", "hand-over", "crash"])]
+    /// Only these cases; repeatable
+    #[arg(long = "case", value_enum, conflicts_with_all = ["quick", "record"])]
     pub cases: Vec<MeasuredCase>,
-    /// The kinds of cluster: gate-on, gate-off or custom
-    #[arg(long = "mode", value_parser = parse_mode, default_values = ["gate-on", "gate-off", "custom"])]
-    pub modes: Vec<ClusterMode>,
-    /// Candidates of elector-candidate, and of client-go
-    #[arg(long = "candidates", value_parser = parse_implementation, default_values = ["elector", "client-go"])]
-    pub implementations: Vec<Implementation>,
-    /// Kubernetes' own controller elects, with the gate, among candidates of client-go
+    /// Only these subjects; repeatable
+    #[arg(long = "subject", value_enum, conflicts_with = "record")]
+    pub subjects: Vec<Subject>,
+    /// Three runs of the cases that take less than a minute, in five minutes
     #[arg(long)]
-    pub built_in: bool,
+    pub quick: bool,
     /// Release of Kubernetes
     #[arg(long, value_name = "1.N")]
     pub kubernetes: Option<Release>,
     /// The cargo profile of `elector`
     #[arg(long, default_value = "release")]
     pub profile: String,
-    /// Where the JSON lines go [default: standard output]
+    /// The file for the JSON lines [default: standard output, with --record docs/comparison.jsonl]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Write tables, picture and lines into docs/comparison.md, .svg and .jsonl, and the paragraph of README.md
+    #[arg(long, conflicts_with_all = ["quick", "kubernetes"])]
+    pub record: bool,
 }
 
-/// The event that is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// The event that is timed, or the thing that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum MeasuredCase {
     /// Three candidates of different versions start where there was nothing
     ColdStart,
-    /// A better candidate arrives while another leads
-    HandOver,
     /// The leader is killed with SIGKILL at a random moment
     Crash,
+    /// A better candidate arrives while another leads
+    HandOver,
+    /// Three candidates of one version, watched for 150 s
+    Equal,
+    /// The requests for leases that nothing happens to, with three candidates each
+    Quiet,
+    /// 1 000 leases with three candidates each register at once
+    Fleet1000,
+    /// 3 000 of them
+    Fleet3000,
+}
+
+/// Which candidates, and who elects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Subject {
+    /// Our candidates, elected by our elector
+    Ours,
+    /// Coordinated candidates of client-go, elected by our elector
+    ClientGo,
+    /// Coordinated candidates of client-go, elected by Kubernetes' own controller
+    BuiltIn,
+    /// Candidates of client-go without coordination
+    Plain,
 }
 
 /// A kind of run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunKind {
     pub(crate) case: MeasuredCase,
-    pub(crate) mode: ClusterMode,
-    pub(crate) implementation: Implementation,
-    pub(crate) builtin: bool,
-}
-
-fn parse_mode(text: &str) -> Result<ClusterMode, &'static str> {
-    match text {
-        "gate-on" => Ok(ClusterMode::GateOn),
-        "gate-off" => Ok(ClusterMode::GateOff),
-        "custom" => Ok(ClusterMode::Custom),
-        _ => Err("must be gate-on, gate-off or custom"),
-    }
-}
-
-fn parse_implementation(text: &str) -> Result<Implementation, &'static str> {
-    match text {
-        "elector" => Ok(Implementation::Elector),
-        "client-go" => Ok(Implementation::ClientGo),
-        _ => Err("must be elector or client-go"),
-    }
+    pub(crate) subject: Subject,
 }
 
 // === impl UpstreamArgs ===
 
 impl UpstreamArgs {
-    /// The kinds of runs on a cluster of that mode.
-    pub(crate) fn kinds(&self, mode: ClusterMode) -> Vec<RunKind> {
-        let of_implementation = |implementation: &Implementation| {
-            let kind = RunKind {
-                case: MeasuredCase::Crash,
-                mode,
-                implementation: *implementation,
-                builtin: self.built_in,
-            };
-            self.cases.iter().map(move |case| RunKind {
+    /// The kinds of runs, in an order that spreads the subjects.
+    pub(crate) fn kinds(&self) -> Vec<RunKind> {
+        let all = MeasuredCase::value_variants().iter();
+        let cases = all.filter(|case| match self.quick {
+            true => **case <= MeasuredCase::HandOver,
+            false => self.cases.is_empty() || self.cases.contains(case),
+        });
+        let subjects = Subject::value_variants().iter();
+        let subjects =
+            subjects.filter(|subject| self.subjects.is_empty() || self.subjects.contains(subject));
+        let kinds = cases.flat_map(|case| {
+            subjects.clone().map(|subject| RunKind {
                 case: *case,
-                ..kind
+                subject: *subject,
             })
-        };
-        let kinds = self.implementations.iter().flat_map(of_implementation);
+        });
         kinds.filter(|kind| kind.is_possible()).collect()
+    }
+
+    /// The number of runs of that kind.
+    pub(crate) fn runs_of(&self, kind: RunKind) -> u32 {
+        let runs = if self.quick { 3 } else { self.runs };
+        match kind.case {
+            MeasuredCase::Equal => runs.div_ceil(3),
+            MeasuredCase::Fleet1000 | MeasuredCase::Fleet3000 => 1,
+            _ => runs,
+        }
+    }
+}
+
+// === impl MeasuredCase ===
+
+impl MeasuredCase {
+    /// True where others may run on the same cluster at the same time.
+    pub(crate) fn shares(self) -> bool {
+        self < Self::Quiet
+    }
+
+    /// The number of leases of a fleet.
+    pub(crate) const fn fleet(self) -> Option<u32> {
+        match self {
+            Self::Fleet1000 => Some(1_000),
+            Self::Fleet3000 => Some(3_000),
+            _ => None,
+        }
+    }
+}
+
+// === impl Subject ===
+
+impl Subject {
+    /// The implementation of the candidates.
+    pub(crate) fn implementation(self) -> Implementation {
+        match self {
+            Self::Ours => Implementation::Elector,
+            Self::ClientGo | Self::BuiltIn | Self::Plain => Implementation::ClientGo,
+        }
+    }
+
+    /// True where our elector has to elect.
+    pub(crate) fn is_elected_by_us(self) -> bool {
+        matches!(self, Self::Ours | Self::ClientGo)
     }
 }
 
@@ -104,31 +153,31 @@ impl UpstreamArgs {
 
 impl RunKind {
     fn is_possible(self) -> bool {
-        let client_go = self.implementation == Implementation::ClientGo;
-        // Without the gate a client-go leader cannot be asked to make room.
-        let yields =
-            !client_go || self.mode == ClusterMode::GateOn || self.case != MeasuredCase::HandOver;
-        let builtin_elects = !self.builtin || (client_go && self.mode == ClusterMode::GateOn);
-        // client-go knows no custom resources.
-        let registers = !client_go || self.mode != ClusterMode::Custom;
-        yields && builtin_elects && registers
-    }
-
-    /// The implementation of the candidates.
-    pub(crate) fn candidates(self) -> &'static str {
-        match self.implementation {
-            Implementation::Elector => "ours",
-            Implementation::ClientGo => "client-go",
+        match self.subject {
+            Subject::Ours | Subject::BuiltIn => true,
+            // The candidates of a fleet are played, and are the same with either elector.
+            Subject::ClientGo => self.case.fleet().is_none(),
+            // No candidate of these is better, and nobody elects.
+            Subject::Plain => self.case.fleet().is_none() && self.case != MeasuredCase::HandOver,
         }
     }
 
+    /// A candidate of its subject.
+    pub(super) fn candidate<'a>(self, testbed: &'a Testbed, name: &str) -> CandidateBuilder<'a> {
+        let candidate = testbed.candidate(name);
+        match self.subject {
+            Subject::Plain => candidate.plain(),
+            _ => candidate,
+        }
+    }
+
+    /// Its name, which a namespace may have.
     pub(crate) fn label(self) -> String {
-        let case = match self.case {
-            MeasuredCase::ColdStart => "cold start",
-            MeasuredCase::HandOver => "hand-over",
-            MeasuredCase::Crash => "crash",
-        };
-        let builtin = if self.builtin { ", built-in" } else { "" };
-        format!("{case}, {}, {}{builtin}", self.candidates(), self.mode)
+        let [case, subject] = [
+            self.case.to_possible_value(),
+            self.subject.to_possible_value(),
+        ]
+        .map(|value| value.map(|it| it.get_name().to_owned()).unwrap_or_default());
+        format!("{case}-{subject}")
     }
 }

@@ -6,40 +6,45 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{TestSite, Testbed, between, revisions};
+use tokio::time::sleep;
 
 use super::args::{MeasuredCase, RunKind};
-
-/// The figures of one run, in seconds by name.
-pub(crate) type Figures = Vec<(&'static str, f64)>;
+use super::results::Figures;
+use super::{fleet, quiet};
 
 /// For what takes longest: a client-go leader that makes room, and expires.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// The time for which equal candidates are watched.
+const WATCHED: Duration = Duration::from_secs(150);
+
 /// Runs one in a namespace of its own.
 pub(crate) async fn one(site: Arc<TestSite>, run: u32, kind: RunKind) -> Result<Figures> {
-    let namespace = format!(
-        "{}-{run}",
-        kind.label().replace([' ', ','], "-").replace("--", "-")
-    );
-    let testbed = Testbed::open(site, &namespace, kind.implementation).await?;
+    if let Some(leases) = kind.case.fleet() {
+        return fleet::elect(&site, leases).await;
+    }
+    let namespace = format!("{}-{run}", kind.label());
+    let testbed = Testbed::open(site, &namespace, kind.subject.implementation()).await?;
     let figures = match kind.case {
-        MeasuredCase::ColdStart => cold_start(&testbed).await,
+        MeasuredCase::ColdStart => cold_start(&testbed, kind).await,
         MeasuredCase::HandOver => hand_over(&testbed).await,
-        MeasuredCase::Crash => crash(&testbed, run).await,
+        MeasuredCase::Crash => crash(&testbed, run, kind).await,
+        MeasuredCase::Equal => equal(&testbed, kind).await,
+        _ => quiet::requests(&testbed, kind).await,
     };
     let figures = figures.with_context(|| testbed.journal().text())?;
-    if !kind.builtin {
+    if kind.subject.is_elected_by_us() {
         testbed.verdict().await?;
     }
     Ok(figures)
 }
 
-async fn cold_start(testbed: &Testbed) -> Result<Figures> {
+async fn cold_start(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
     let start = testbed.note("start");
     let _candidates = [
-        testbed.candidate("newest").version("1.3.0").start()?,
-        testbed.candidate("middle").version("1.2.0").start()?,
-        testbed.candidate("oldest").version("1.1.0").start()?,
+        kind.candidate(testbed, "newest").version("1.3.0").start()?,
+        kind.candidate(testbed, "middle").version("1.2.0").start()?,
+        kind.candidate(testbed, "oldest").version("1.1.0").start()?,
     ];
     let (_, led) = testbed.first_leader(PATIENCE).await?;
     Ok(vec![("start to first leader", seconds(start.at, led))])
@@ -70,16 +75,16 @@ async fn hand_over(testbed: &Testbed) -> Result<Figures> {
     Ok(figures)
 }
 
-async fn crash(testbed: &Testbed, run: u32) -> Result<Figures> {
-    let mut leader = testbed.candidate("leader").version("1.1.0").start()?;
+async fn crash(testbed: &Testbed, run: u32, kind: RunKind) -> Result<Figures> {
+    let mut leader = kind.candidate(testbed, "leader").version("1.1.0").start()?;
     leader.leads(PATIENCE).await?;
     let _standbys = [
-        testbed.candidate("second").version("1.2.0").start()?,
-        testbed.candidate("third").version("1.3.0").start()?,
+        kind.candidate(testbed, "second").version("1.2.0").start()?,
+        kind.candidate(testbed, "third").version("1.3.0").start()?,
     ];
     testbed.stays("leader", 2).await?;
     // The phases of the renew interval in equal measure: the age of the last renewal decides the result.
-    tokio::time::sleep(Duration::from_millis(u64::from(run) * 1237 % 3300)).await;
+    sleep(Duration::from_millis(u64::from(run) * 1237 % 3300)).await;
     let renewed = testbed
         .lease()?
         .spec
@@ -91,6 +96,17 @@ async fn crash(testbed: &Testbed, run: u32) -> Result<Figures> {
         ("kill to new leader", seconds(killed.at, led)),
         ("last renewal to new leader", seconds(renewed, led)),
     ])
+}
+
+async fn equal(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
+    let _candidates = [
+        kind.candidate(testbed, "one").start()?,
+        kind.candidate(testbed, "two").start()?,
+        kind.candidate(testbed, "three").start()?,
+    ];
+    testbed.first_leader(PATIENCE).await?;
+    sleep(WATCHED).await;
+    Ok(vec![("terms in 150 s", testbed.terms() as f64)])
 }
 
 fn seconds(earlier: Timestamp, later: Timestamp) -> f64 {
