@@ -64,11 +64,11 @@ fn build() -> Result<PathBuf> {
     let mut build = cargo();
     build.args("bench --no-run --locked --package elector-api --bench instructions".split(' '));
     let built = commands::read(build.arg("--message-format=json"))?.stdout;
-    let executables = built.lines().filter_map(|line| {
+    let mut executables = built.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         Some(PathBuf::from(message["executable"].as_str()?))
     });
-    executables.last().context("cargo names no executable")
+    executables.next_back().context("cargo names no executable")
 }
 
 /// The instructions of the whole program.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use self::rule::rules_at;
 use self::sample::{ListedMutant, sample};
@@ -131,9 +131,9 @@ pub(crate) struct MutationRun {
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["again", "sample"])]
     lot: Option<usize>,
 
-    /// Play the recorded mutants again that a test noticed, as far as their functions still exist
-    #[arg(long)]
-    again: bool,
+    /// Play the recorded mutants again that a test noticed, or those that survived, as far as their functions still exist
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "noticed")]
+    again: Option<PlayedBefore>,
 
     /// Play the mutants of this revision
     #[arg(long, value_name = "REV", default_value = "HEAD")]
@@ -143,6 +143,16 @@ pub(crate) struct MutationRun {
     #[arg(long)]
     record: bool,
 }
+
+/// Mutants by what became of them when they were played last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PlayedBefore {
+    Noticed,
+    Survived,
+}
+
+/// The heading of the page below which survivors are named that change nothing, with the reasons.
+const EXPLAINED: &str = "\n## Changes that change nothing\n";
 
 /// The output of cargo-mutants, in the folder that it is given.
 const OUTPUT: &str = "mutants.out";
@@ -185,7 +195,10 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
         Some(size) => campaign.play_lot(wanted, run.seed, size)?,
         None => wanted.try_for_each(|one| campaign.play_crate(one, run))?,
     }
-    let table = campaign.verdicts.table();
+    let page = fs::read_to_string(paths::workspace().join(PAGE));
+    let page = page.with_context(|| format!("failed to read {PAGE}"))?;
+    let explained = page.split_once(EXPLAINED).map_or("", |(_, below)| below);
+    let table = campaign.verdicts.table(explained);
     println!("\n{table}");
     if run.record {
         measured::record(PAGE, "mutants", &table)?;
@@ -282,12 +295,14 @@ impl MutationCampaign {
     /// The mutants of a package that the sample has, or that were noticed before.
     fn play_crate(&mut self, one: &MutatedCrate, run: &MutationRun) -> Result<()> {
         let all = self.list(one)?;
-        let (mutants, chosen) = if run.again {
-            let killed = self.verdicts.killed_again(one.package, &all);
-            (killed, "killed before".to_owned())
-        } else {
-            let chosen = sample(&all, run.seed, run.sample.unwrap_or(one.sample));
-            (chosen, format!("seed {}", run.seed))
+        let again = |survived| self.verdicts.again(one.package, &all, survived);
+        let (mutants, chosen) = match run.again {
+            Some(PlayedBefore::Noticed) => (again(false), "killed before".to_owned()),
+            Some(PlayedBefore::Survived) => (again(true), "survived before".to_owned()),
+            None => {
+                let chosen = sample(&all, run.seed, run.sample.unwrap_or(one.sample));
+                (chosen, format!("seed {}", run.seed))
+            }
         };
         let (package, number) = (one.package, mutants.len());
         println!("{package}: {number} of {} mutants, {chosen}", all.len());

@@ -199,21 +199,44 @@ impl VerdictFile {
             .with_context(|| format!("failed to write {}", self.path.display()))
     }
 
-    /// Those of all mutants of a package that make the change of one which was killed.
-    pub(super) fn killed_again(&self, package: &str, all: &[ListedMutant]) -> Vec<ListedMutant> {
-        let killed = |it: &&PlayedMutant| it.sample.package == package && it.verdict.is_killed();
-        let killed = self.played.iter().filter(killed);
-        let changes: BTreeSet<&str> = killed.map(|it| ListedMutant::change(&it.name)).collect();
+    /// Those of all mutants of a package that make a change which was noticed when it was last played, or which survived.
+    pub(super) fn again(
+        &self,
+        package: &str,
+        all: &[ListedMutant],
+        survived: bool,
+    ) -> Vec<ListedMutant> {
+        let is_wanted = |it: &&&PlayedMutant| match survived {
+            true => it.verdict == MutantVerdict::Survived,
+            false => it.verdict.is_killed(),
+        };
+        let newest = self.newest();
+        let wanted = newest.values().filter(is_wanted);
+        let wanted = wanted.filter(|it| it.sample.package == package);
+        let changes: BTreeSet<&str> = wanted.map(|it| ListedMutant::change(&it.name)).collect();
         let same = |mutant: &&ListedMutant| changes.contains(ListedMutant::change(&mutant.name));
         all.iter().filter(same).cloned().collect()
     }
 
-    /// A table with a row for each sample, and those that survived.
-    pub(super) fn table(&self) -> String {
+    /// The last verdict on each mutant, whose line may be another one since.
+    fn newest(&self) -> BTreeMap<(&str, Vec<&str>), &PlayedMutant> {
+        let played = self.played.iter();
+        let by_place = played.map(|it| {
+            let mut place: Vec<&str> = it.name.splitn(4, ':').collect();
+            if place.len() == 4 {
+                place.remove(1);
+            }
+            ((it.sample.package.as_str(), place), it)
+        });
+        by_place.collect()
+    }
+
+    /// A table with a row for each sample, and the changes that survived when they were last played, but those that a text
+    /// explains.
+    pub(super) fn table(&self, explained: &str) -> String {
         let mut table = "| crate | at | chosen | played | killed by its own tests | by those of its users | timed out | \
                          do not compile | survived | noticed, 95 % interval |\n|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
-        let mut survivors = String::new();
         let samples: BTreeSet<&MutantSample> = self.played.iter().map(|it| &it.sample).collect();
         for sample in samples {
             let played = || self.played.iter().filter(|it| it.sample == *sample);
@@ -231,11 +254,17 @@ impl VerdictFile {
                 played().count(),
                 counts.join(" | ")
             );
-            for survivor in played().filter(|it| it.verdict == MutantVerdict::Survived) {
-                survivors += &format!("* {package} at {commit}: `{}`\n", survivor.name);
+        }
+        table +=
+            "\nThose that survived when they were last played, and are not explained below:\n\n";
+        for it in self.newest().values() {
+            let explained = explained.contains(ListedMutant::change(&it.name));
+            if it.verdict == MutantVerdict::Survived && !explained {
+                let (of, name) = (&it.sample, &it.name);
+                table += &format!("* {} at {}: `{name}`\n", of.package, of.commit);
             }
         }
-        format!("{table}\nThose that survived:\n\n{survivors}")
+        table
     }
 
     /// A table with a row for each rule: its mutants, and the tests that notice most of them.
@@ -329,16 +358,19 @@ mod tests {
         let found = file.of(&sample("p", "d"), "0");
         assert_eq!(found.map(|it| it.verdict), Some(MutantVerdict::Survived));
         assert_eq!(file.of(&sample("q", "c"), "0"), None);
-        let table = file.table();
+        let table = file.table("");
         assert!(
             table.contains("| p | c | seed 1 | 5 | 1 | 1 | 1 | 1 | 1 | 30–95 % |"),
             "{table}"
         );
         assert!(table.contains("* p at d: `0`"), "{table}");
+        // 4 survived at c, too.
+        let table = file.table("* `4` changes nothing, since …");
+        assert!(table.contains("* p at d: `0`") && !table.contains("`4`"));
     }
 
     #[test]
-    fn a_killed_mutant_is_found_again_where_its_function_has_moved() {
+    fn a_mutant_is_found_again_where_its_function_has_moved() {
         let folder = tempfile::tempdir().unwrap();
         let mut recorded = VerdictFile::open(&folder.path().join("verdicts.tsv")).unwrap();
         let (killed, survived) = (MutantVerdict::KilledByItsCrate, MutantVerdict::Survived);
@@ -352,7 +384,15 @@ mod tests {
             name: format!("src/b.rs:9:9: {at} in f"),
             package: "p".to_owned(),
         });
-        assert_eq!(recorded.killed_again("p", &all), all[..1]);
+        assert_eq!(recorded.again("p", &all, false), all[..1]);
+        assert_eq!(recorded.again("p", &all, true), all[1..2]);
+        // A test that came since notices it.
+        let name = "src/a.rs:7:1: 2 in f";
+        recorded
+            .note(played(sample("p", "d"), name, killed))
+            .unwrap();
+        assert_eq!(recorded.again("p", &all, false), all[..2]);
+        assert_eq!(recorded.again("p", &all, true), []);
     }
 
     #[test]
