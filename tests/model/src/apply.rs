@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use elector_protocol::elector::Effect;
 use elector_protocol::holder::WriteKind;
-use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy};
+use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy, OperatorPreference};
 use elector_verify::Actor;
 
 use super::clocks::TICK_SECONDS;
@@ -13,7 +13,7 @@ use super::lease_message::{LeaseMessage, LeaseRequest};
 use super::mutant::Mutant;
 use super::run::Run;
 use super::state::SystemState;
-use super::store::{Landed, Property, Side, names};
+use super::store::{Landed, NAMES, Property, Side, WORD_ENDS, identity, names};
 use super::system::ModelSystem;
 use super::transition::{ElectorTransition, ModelTransition, ProcessTransition};
 use super::witness::Witnesses;
@@ -36,6 +36,8 @@ impl SystemState {
             | ModelTransition::Blank
             | ModelTransition::Unlabel
             | ModelTransition::Wipe
+            | ModelTransition::Freeze(_)
+            | ModelTransition::Prefer(_)
             | ModelTransition::DeleteObject(_)
             | ModelTransition::CreateObject(_) => {
                 self.of_stranger(by, run);
@@ -270,6 +272,16 @@ impl SystemState {
                 store.overwrite(LeaseRecord::clone);
             }
             ModelTransition::Wipe => store.wipe(),
+            ModelTransition::Freeze(on) => {
+                store.instruct(|words| words.freeze = on.then_some(WORD_ENDS));
+            }
+            ModelTransition::Prefer(on) => {
+                let word = OperatorPreference {
+                    candidate: identity(NAMES[run.candidates - 1]),
+                    until: WORD_ENDS,
+                };
+                store.instruct(|words| words.prefer = on.then(|| Box::new(word)));
+            }
             ModelTransition::DeleteObject(index) => {
                 store.interference.object_deletions -= 1;
                 store.objects[*index] = None;
@@ -366,7 +378,12 @@ impl SystemState {
             },
             WriteKind::Resume => Witnesses::RESUMES,
             WriteKind::Rejoin => Witnesses::REJOINS,
-            WriteKind::HandOff(_) => Witnesses::HANDS_OVER,
+            WriteKind::HandOff(_) => {
+                let word = lease.overrides.prefer.as_ref();
+                let obeys =
+                    word.map(|word| &word.candidate) == lease.record.preferred_holder.as_ref();
+                Witnesses::HANDS_OVER | Witnesses::OBEYS.when(obeys)
+            }
             WriteKind::Renew => Witnesses::UNLABELLED.when(!self.store.labelled),
             WriteKind::Release => Witnesses::empty(),
         }

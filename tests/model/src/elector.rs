@@ -1,6 +1,6 @@
 //! The process of an elector: the production election, its watch and its writes.
 
-use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
+use elector_protocol::elector::{Effect, Election, NewsSource, Reason, Settings};
 use elector_protocol::{
     CandidateRecord, LeaseSnapshot, LeaseWrite, Occupancy, Renumber, Renumbering,
 };
@@ -151,11 +151,13 @@ impl ElectorProcess {
         }
     }
 
-    /// The witnesses of what it has counted.
-    pub(super) fn counted(&self) -> Witnesses {
+    /// The witnesses of what it has come to know.
+    pub(super) fn witnesses(&self, settings: &Settings) -> Witnesses {
         let mut counts = ElectorCounts::default();
         self.election.clone().renumber(&mut counts);
-        Witnesses::FAILS_TWICE.when(counts.failures > 1)
+        let reason = self.election.step(NOW, timestamp(FRESH), settings).reason;
+        Witnesses::FREEZES.when(matches!(reason, Reason::Frozen { .. }))
+            | Witnesses::FAILS_TWICE.when(counts.failures > 1)
             | Witnesses::WITHDRAWN_TWICE.when(counts.withdrawals > 1)
     }
 

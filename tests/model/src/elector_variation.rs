@@ -65,6 +65,7 @@ impl Mutant {
                     return before(NOW, run.lease_duration().saturating_sub(duration));
                 }
             }
+            Self::IgnoreFreeze => snapshot.overrides.freeze = None,
             Self::RestartExpires if *election == Election::unknown() => return LONG_AGO,
             Self::TrustAnyRelease if unheld => (record.token, record.token_term) = (None, None),
             Self::RepeatRenewTime if record.has_token() => record.renew_time = record.acquire_time,
@@ -141,6 +142,16 @@ impl Mutant {
                 {
                     let window = altered.run.accept_window();
                     let granted = lease.record.granted(preferred, window, timestamp(FRESH));
+                    effects.push(Effect::Write(lease.replace(granted)));
+                }
+            }
+            Self::GrantToPreferred => {
+                if let Some(lease) = election.lease()
+                    && let Some(word) = &lease.overrides.prefer
+                    && lease.record.holder.as_ref() != Some(&word.candidate)
+                {
+                    let (window, wall) = (altered.run.accept_window(), timestamp(FRESH));
+                    let granted = lease.record.granted(word.candidate.clone(), window, wall);
                     effects.push(Effect::Write(lease.replace(granted)));
                 }
             }

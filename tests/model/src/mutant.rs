@@ -89,6 +89,10 @@ pub(super) enum Mutant {
     AcquireByPost,
     /// A process watches the Leases that have its group's label, so that one which loses it looks deleted.
     WatchByLabel,
+    /// A freeze is not seen.
+    IgnoreFreeze,
+    /// The candidate that an operator prefers is granted the lease at once.
+    GrantToPreferred,
     /// The parts of a group are assigned as if none of them had a holder.
     SpreadAnew,
     /// A lock is released at once that was taken from a holder which may believe yet.

@@ -32,6 +32,11 @@ impl ModelSystem {
             transitions.extend(next.map(|by| ModelTransition::Elector(index, by)));
         }
         transitions.extend(of_strangers(store));
+        if let Some(lease) = store.lease.as_ref().filter(|_| self.run.operated) {
+            let words = &lease.overrides;
+            transitions.push(ModelTransition::Freeze(words.freeze.is_none()));
+            transitions.push(ModelTransition::Prefer(words.prefer.is_none()));
+        }
         transitions
     }
 

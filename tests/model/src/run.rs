@@ -83,6 +83,8 @@ pub struct Run {
     pub(super) group: bool,
     /// True if waits double once (R5, R16, R23), so that failures and withdrawals are counted up to two.
     pub(super) doubles: bool,
+    /// True if an operator freezes the lease and prefers the worst candidate, and takes each back, at any step.
+    pub(super) operated: bool,
     /// True if the best candidate must be within reach as a leader, rather than any.
     pub(super) best: bool,
     /// Its part in a full check.

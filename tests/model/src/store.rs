@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use elector_protocol::{
-    CandidateRecord, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber,
-    Renumbering, ResourceVersion, Term, Timestamp, Token, Uid,
+    CandidateRecord, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, OperatorOverrides,
+    Renumber, Renumbering, ResourceVersion, Term, Timestamp, Token, Uid,
 };
 use elector_verify::{Actor, LeaseChangeKind, audit};
 
@@ -104,6 +104,8 @@ pub(super) enum Property {
     TokenGrows,
     /// S7: a candidate that is granted the lease had acked.
     ElecteeAcked,
+    /// R16: no live leader is asked to make room while its lease is frozen.
+    FreezeHolds,
     /// L9: a part of a group moves for balance only where that is needed.
     NeededMove,
 }
@@ -117,6 +119,8 @@ pub(super) enum Landed {
     Conflict,
 }
 
+/// The end of an operator's words: later than every reading of a wall clock, which stands still here.
+pub(super) const WORD_ENDS: Timestamp = Timestamp::from_micros(FRESH + 1).unwrap();
 /// The name of the group, where there is one.
 pub(super) const GROUP: &str = "g";
 /// The candidates' names. The first one is the best one.
@@ -126,11 +130,12 @@ pub(super) const NAMES: [&str; 3] = ["c0", "c1", "c2"];
 
 impl Property {
     /// Every one of them.
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::OneBeliever,
         Self::AllowedMove,
         Self::TokenGrows,
         Self::ElecteeAcked,
+        Self::FreezeHolds,
         Self::NeededMove,
     ];
 
@@ -147,6 +152,7 @@ impl fmt::Display for Property {
             Self::AllowedMove => "S3/S4/S6 forbidden move",
             Self::TokenGrows => "S5 token did not grow",
             Self::ElecteeAcked => "S7 electee had not acked",
+            Self::FreezeHolds => "R16 asked in spite of a freeze",
             Self::NeededMove => "L9 needless move",
         })
     }
@@ -266,6 +272,12 @@ impl LeaseStore {
             Ok(_) => {}
             Err(_) => self.note(Property::AllowedMove),
         }
+        if before.overrides.freeze.is_some()
+            && after.preferred_holder.is_some()
+            && after.preferred_holder != before.record.preferred_holder
+        {
+            self.note(Property::FreezeHolds);
+        }
         self.overwrite(|_| after.clone());
         Landed::Applied
     }
@@ -293,11 +305,19 @@ impl LeaseStore {
             uid: Uid::new(format!("u{}", self.created)),
             version: self.revision,
             record,
-            overrides: elector_protocol::OperatorOverrides::default(),
+            overrides: OperatorOverrides::default(),
         });
         self.created += 1;
         self.gone = None;
         Landed::Applied
+    }
+
+    /// Writes the words of an operator.
+    pub(super) fn instruct(&mut self, change: impl FnOnce(&mut OperatorOverrides)) {
+        self.overwrite(LeaseRecord::clone);
+        if let Some(lease) = &mut self.lease {
+            change(&mut lease.overrides);
+        }
     }
 
     /// Releases the Lease as client-go would: the spec is replaced, annotations stay as they are.

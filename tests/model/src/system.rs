@@ -97,17 +97,18 @@ impl ModelSystem {
             next.catch_up(&self.run);
             self.settle(&mut next);
         }
-        let counted = self.counted(state, &next);
-        (next, witnesses | counted)
+        let met = self.met(state, &next);
+        (next, witnesses | met)
     }
 
-    /// The witnesses of what the electors counted.
-    fn counted(&self, before: &SystemState, after: &SystemState) -> Witnesses {
+    /// The witnesses of what the electors came to know.
+    fn met(&self, before: &SystemState, after: &SystemState) -> Witnesses {
         let pairs = before.electors.iter().zip(&after.electors);
-        let changed =
-            pairs.filter(|(before, after)| self.run.doubles && !Rc::ptr_eq(before, after));
+        let changed = pairs.filter(|(before, after)| {
+            (self.run.doubles || self.run.operated) && !Rc::ptr_eq(before, after)
+        });
         changed.fold(Witnesses::empty(), |met, (_, elector)| {
-            met | elector.counted()
+            met | elector.witnesses(&self.settings)
         })
     }
 
@@ -204,12 +205,15 @@ impl TransitionSystem for ModelSystem {
         if self.run.lock.is_some() {
             return self.has_authority(state);
         }
-        let goals = if self.run.best {
-            1
-        } else {
-            self.run.candidates
+        let lease = state.store.lease.as_ref();
+        let words = lease.map(|lease| (&lease.overrides.freeze, &lease.overrides.prefer));
+        let goals = match words {
+            _ if !self.run.best => 0..self.run.candidates,
+            Some((Some(_), _)) => 0..self.run.candidates,
+            Some((None, Some(_))) => self.run.candidates - 1..self.run.candidates,
+            _ => 0..1,
         };
-        let mut goals = state.candidates[..goals].iter();
+        let mut goals = state.candidates[goals].iter();
         goals.any(|process| process.believes(&self.run))
     }
 

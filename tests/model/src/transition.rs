@@ -29,6 +29,10 @@ pub(super) enum ModelTransition {
     Unlabel,
     /// A stranger releases the Lease as client-go would.
     Wipe,
+    /// An operator freezes the Lease, or takes that back.
+    Freeze(bool),
+    /// An operator prefers the worst candidate, or takes that back.
+    Prefer(bool),
     /// A stranger deletes a candidate's object.
     DeleteObject(usize),
     /// A candidate's object is created.
@@ -111,6 +115,8 @@ impl ModelTransition {
             | Self::Blank
             | Self::Unlabel
             | Self::Wipe
+            | Self::Freeze(_)
+            | Self::Prefer(_)
             | Self::DeleteObject(_)
             | Self::CreateObject(_) => TransitionKind::Fault,
             Self::Process(..) | Self::Elector(..) | Self::LandPost => TransitionKind::Prompt,

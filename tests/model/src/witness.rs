@@ -45,6 +45,10 @@ bitflags::bitflags! {
         const FAILS_TWICE = 1 << 18;
         /// A preference is withdrawn for the second time in a term, so that no candidate is preferred for a while.
         const WITHDRAWN_TWICE = 1 << 19;
+        /// A holder hands over to the candidate that an operator prefers.
+        const OBEYS = 1 << 20;
+        /// An elector leaves a leader alone for a freeze, although another candidate is better.
+        const FREEZES = 1 << 21;
     }
 }
 

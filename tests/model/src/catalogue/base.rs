@@ -51,6 +51,7 @@ pub(super) const BASE: Run = Run {
     lock: None,
     group: false,
     doubles: false,
+    operated: false,
     best: false,
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::empty()),

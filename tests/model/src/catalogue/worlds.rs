@@ -8,7 +8,7 @@ use super::super::run::Expectation::{Safe, SafeAndLive, Trapped, Unsafe};
 use super::super::run::Full::{Grows, Only};
 use super::super::run::{ModelLock, Run, Start::Absent, Timing};
 use super::super::store::Property::{
-    AllowedMove, ElecteeAcked, NeededMove, OneBeliever, TokenGrows,
+    AllowedMove, ElecteeAcked, FreezeHolds, NeededMove, OneBeliever, TokenGrows,
 };
 use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses as Met;
@@ -175,6 +175,13 @@ worlds! {
     "MC-D3" "hand-overs fail twice, and are held back": HELD_BACK
         { restarts: false, lagging: 0, doubles: true, best: true, full: Only }
         => SafeAndLive(HANDED_OVER | Met::FAILS_TWICE | Met::WITHDRAWN_TWICE);
+    // An operator freezes the lease, prefers the worst candidate, and takes each back (R16).
+    "MC-O1" "an operator freezes and prefers at any step": ORDERLY
+        { restarts: false, lagging: 0, operated: true, best: true, full: Only }
+        => SafeAndLive(HANDED_OVER | Met::OBEYS | Met::FREEZES);
+    "MC-O2" "a freeze is not seen": ORDERLY with IgnoreFreeze { operated: true } => Unsafe(FreezeHolds, "R16");
+    "MC-O3" "the operator's candidate is granted the lease at once": ORDERLY with GrantToPreferred
+        { operated: true } => Unsafe(OneBeliever, "R3, R16");
     "MC-L5" "a lone holder that expired is not granted again": ORDERLY with NeverRegrant
         { candidates: 1 } => Trapped("R3");
     "MC-L6" "an expired holder is not granted again": ORDERLY with NeverRegrant {} => Trapped("R3");
