@@ -36,6 +36,8 @@ mod numbers;
 mod possible;
 mod process;
 mod process_variation;
+#[cfg(test)]
+mod reductions;
 mod registration;
 mod report;
 mod run;

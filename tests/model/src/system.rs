@@ -33,6 +33,8 @@ pub(super) struct ModelSystem {
     /// By the name.
     pub(super) configs: [Arc<HolderConfig>; NAMES.len()],
     pub(super) settings: Settings,
+    /// True if electors that differ in nothing but their place are one.
+    pub(super) swaps_electors: bool,
     parts: StateParts,
     /// The effects of the electors that have been met, by address: an interned part is kept for ever.
     effects: RefCell<QuickMap<usize, Rc<Vec<Effect>>>>,
@@ -53,6 +55,7 @@ impl ModelSystem {
                 timing,
                 ..Settings::default()
             },
+            swaps_electors: run.has_like_electors(),
             parts: StateParts::default(),
             effects: RefCell::default(),
             due: RefCell::default(),
@@ -174,7 +177,7 @@ impl TransitionSystem for ModelSystem {
 
     fn key(&mut self, state: &SystemState) -> StateKey {
         let [first, second] = self.run.mixes[state.mix].electors;
-        let alike = first == second && self.run.has_like_electors();
+        let alike = first == second && self.swaps_electors;
         self.parts.key(state, alike)
     }
 
