@@ -62,6 +62,7 @@ impl Simulation {
             FaultKind::HoldLock(lasts) => {
                 self.start_foreign_client(ForeignClient::LockHolder, 0, lasts, fault)
             }
+            FaultKind::FloodNamespace(lasts) => self.start_tenant(lasts, fault),
             FaultKind::IdleCandidate(lease, keeps, lasts) => {
                 self.start_foreign_client(ForeignClient::Idle(keeps), lease, lasts, fault)
             }

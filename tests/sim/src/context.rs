@@ -98,6 +98,14 @@ impl RunContext {
         self.state().violations.push(violation);
     }
 
+    /// The write of a fault takes effect if it was applied. Others hear of it before its author does.
+    pub(crate) fn strike_if(&self, applied: bool, fault: usize, sent: Duration) {
+        if applied {
+            let now = self.log().now();
+            self.state().effects.strike(fault, sent, now);
+        }
+    }
+
     /// Looks at everything that may have changed. To be called whenever a process has done something.
     ///
     /// # Panics

@@ -119,15 +119,7 @@ impl ForeignProcess {
             Some(_) => self.leases.replace(&lease.key().name, &params, lease).await,
             None => self.leases.create(&params, lease).await,
         };
-        self.strike_if(written.is_ok(), sent);
-    }
-
-    /// Others hear of a write before its author does.
-    fn strike_if(&self, effective: bool, sent: Duration) {
-        if effective {
-            let now = self.context.log().now();
-            self.context.state().effects.strike(self.fault, sent, now);
-        }
+        self.context.strike_if(written.is_ok(), self.fault, sent);
     }
 
     /// A client as client-go's leader election is one, in a few lines: it takes a lease that is free or has not changed for
@@ -246,7 +238,7 @@ impl ForeignProcess {
             // Where it is refused, it stays away until its next name.
             let (params, sent) = (PostParams::default(), self.context.log().now());
             let created = self.candidates.create(&params, &object).await;
-            self.strike_if(created.is_ok(), sent);
+            self.context.strike_if(created.is_ok(), self.fault, sent);
             while Instant::now() < until {
                 sleep(PING_PERIOD).await;
                 self.answer(&name).await;
@@ -254,7 +246,7 @@ impl ForeignProcess {
             // It may be gone.
             let params = DeleteParams::default();
             let deleted = self.candidates.delete(&name, &params).await;
-            self.strike_if(deleted.is_ok(), sent);
+            self.context.strike_if(deleted.is_ok(), self.fault, sent);
         }
     }
 

@@ -39,6 +39,7 @@ mod schedule;
 mod simulation;
 mod statistics;
 mod tamper;
+mod tenant;
 mod traffic;
 mod transport;
 mod verification;

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// The namespace of everything.
 pub(crate) const NAMESPACE: &str = "default";
 
+/// The namespace of a tenant that does harm in it, and the name of that client.
+pub(crate) const TENANT: &str = "tenant";
+
 /// Microseconds of 2026, when every clock would start that is not off.
 pub(crate) const EPOCH: i64 = 1_767_225_600_000_000;
 

@@ -164,6 +164,7 @@ impl WriteCheck<'_> {
             | FaultKind::IdleCandidate(of, ..)
             | FaultKind::Say(of, ..)
             | FaultKind::SpoilWork(of, ..) => Some(*of),
+            FaultKind::FloodNamespace(_) => return false,
             kind => match kind.who().map(|who| who.0.checked_sub(electors)) {
                 Some(Some(candidate)) => {
                     let candidate = self.plan.setup.candidates.get(candidate);

@@ -8,7 +8,7 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::context::RunContext;
-use crate::names::NAMESPACE;
+use crate::names::{NAMESPACE, TENANT};
 
 /// The recorder's name as a client, which no fault ever hits.
 const CLIENT: &str = "recorder";
@@ -20,6 +20,9 @@ pub(crate) async fn record(server: ApiServer, api: Option<CandidateApi>, context
     // The lock of the built-in controller is in another namespace than the rest.
     let leases = Api::<Lease>::all_with(client.clone(), &());
     let leases = follow(&leases, |change, lease| {
+        if lease.metadata.namespace.as_deref() == Some(TENANT) {
+            return;
+        }
         let now = context.log().now();
         let mut state = context.state();
         if change == RevisionKind::Deleted {

@@ -88,6 +88,7 @@ impl Simulation {
                 NativeCandidates::V1Beta1
             },
             custom_candidates: plan.setup.custom,
+            auto_namespaces: true,
             seed: plan.seed,
             clock: WallClock::following_timers(epoch),
             ..Config::default()

@@ -19,7 +19,7 @@ use crate::clock::SimClock;
 use crate::context::{RunContext, RunState};
 use crate::delivery::{CandidateDelivery, DeliveryReader};
 use crate::history::{Author, RequestAttempt, Role, version};
-use crate::names::ELECTOR_LOCK;
+use crate::names::{ELECTOR_LOCK, TENANT};
 use crate::random::Random;
 
 /// A process's way to the API server, in one life.
@@ -147,7 +147,12 @@ impl Transport {
         }
         let value = serde_json::from_slice::<serde_json::Value>(body).ok()?;
         let base = version(value["metadata"]["resourceVersion"].as_str());
-        if path.contains("/leases") {
+        if is_of_tenant(path) {
+            if matches!(self.author.role, Role::Candidate { .. }) {
+                let text = format!("{} writes to another namespace", self.author.name);
+                self.context.report("S11", text);
+            }
+        } else if path.contains("/leases") {
             let lease = Lease::from_value(value);
             let name = lease.key().name.to_string();
             self.context.state().history.attempts.push(RequestAttempt {
@@ -175,7 +180,8 @@ impl Transport {
                 history, electors, ..
             } = &*state;
             let newest = history.attempts.last();
-            let lock = newest.filter(|it| path.contains("/leases") && it.lease == ELECTOR_LOCK);
+            let of_lease = path.contains("/leases") && !is_of_tenant(path);
+            let lock = newest.filter(|it| of_lease && it.lease == ELECTOR_LOCK);
             electors.check_write(history, &self.author, clock, lock)
         };
         if let Some((rule, text)) = wrong {
@@ -195,6 +201,11 @@ impl Transport {
             tokio::time::sleep(time).await;
         }
     }
+}
+
+/// True for an object of the tenant, which no rule of ours is about.
+fn is_of_tenant(path: &str) -> bool {
+    path.split('/').any(|part| part == TENANT)
 }
 
 /// The end of a path, from the namespace on.

@@ -78,6 +78,7 @@ impl RunPlan {
             faults.extend(operators_words(&mut stream(7), &setup, horizon));
             faults.extend(spoilt_work(&mut stream(9), &setup, horizon));
             faults.extend(set_back(&mut stream(10), &setup, horizon));
+            faults.extend(flood(&mut stream(11), horizon));
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
@@ -280,6 +281,13 @@ fn set_back(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFaul
         ),
     ];
     faults.map(|(at, kind)| PlannedFault { at, kind }).into()
+}
+
+/// A hostile tenant of another namespace.
+fn flood(random: &mut Random, horizon: u64) -> Option<PlannedFault> {
+    let at = random.millis(0, horizon);
+    let kind = FaultKind::FloodNamespace(random.millis(20_000, 120_000));
+    random.percent(35).then_some(PlannedFault { at, kind })
 }
 
 fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {

@@ -91,6 +91,8 @@ pub enum FaultKind {
     HoldLock(Duration),
     /// The server serves no LeaseCandidates, as while its versions change.
     HideCandidates(Duration),
+    /// A tenant fills a namespace of its own, under the names of our leases and candidates, and spoils what is there.
+    FloodNamespace(Duration),
 }
 
 /// The end of work that does not follow its orders.
@@ -271,6 +273,7 @@ impl FaultKind {
             | Self::SpoilWork(_, _, time)
             | Self::HoldLock(time)
             | Self::HideCandidates(time)
+            | Self::FloodNamespace(time)
             | Self::Forbid(_, time) => *time,
             _ => Duration::ZERO,
         }
