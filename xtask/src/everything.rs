@@ -33,6 +33,7 @@ const STEPS: &[(&str, &str)] = &[
     ("seeds", "sim --seeds 10000 --from 0 --record"),
     ("faults", "faults --record"),
     ("mutants", "mutants --record"),
+    ("policy-mutants", "mutants --policies --record"),
     ("upstream", "bench upstream --record"),
     (
         "scale",

@@ -135,6 +135,10 @@ pub(crate) struct MutationRun {
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "noticed")]
     again: Option<PlayedBefore>,
 
+    /// Play the mutants of the admission policies, all of them, on a real kube-apiserver
+    #[arg(long, conflicts_with_all = ["packages", "again", "lot", "sample", "seed", "revision"])]
+    policies: bool,
+
     /// Play the mutants of this revision
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     revision: String,
@@ -173,6 +177,9 @@ struct MutationCampaign {
 /// # Errors
 /// When a mutant cannot be played.
 pub(crate) fn run(run: &MutationRun) -> Result<()> {
+    if run.policies {
+        return play_policies(run.record);
+    }
     TOOL.ensure()?;
     let folder = paths::workspace().join("target/mutants");
     let (tree, commit) = revision::checkout(&folder, &run.revision)?;
@@ -205,6 +212,17 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
         measured::record(PAGE, "rules", &campaign.verdicts.table_of_rules())?;
     }
     Ok(())
+}
+
+/// Plays the mutants of the policies and of the fences, which are scenarios.
+fn play_policies(record: bool) -> Result<()> {
+    let mut play = cargo();
+    let words = "test --package elector-tests --all-features --test real -- --include-ignored --long a_changed_";
+    play.args(words.split(' '));
+    if record {
+        play.arg("--record").arg(paths::workspace().join(PAGE));
+    }
+    commands::show_and_run(&mut play)
 }
 
 /// The rules that a mutant breaks, `FILE:LINE:COLUMN: CHANGE`, as far as comments say.

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 use elector_api::annotation;
-use elector_tests::rig::{Suite, Testbed, eventually, output_of};
+use elector_tests::rig::{RequiredFlag, Suite, Testbed, eventually, output_of};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
@@ -21,6 +21,9 @@ pub(crate) fn add(suite: &mut Suite) {
     shared.add("paused_leader_writes_with_its_old_token", 40, paused);
     let compared = cells::compared;
     shared.add("tokens_are_compared_with_lease_and_object", 15, compared);
+    let name = "a_changed_fence_is_noticed";
+    let mut own = suite.own(OURS, GATE_OFF);
+    own.add_with(RequiredFlag::Long, name, 1200, cells::changed);
 }
 
 /// The ConfigMap that the leaders write.
@@ -133,11 +136,18 @@ async fn create_object(testbed: &Testbed) -> Result<()> {
     for (path, object) in [
         (format!("{access}/roles"), role),
         (format!("{access}/rolebindings"), binding),
-        (config_maps(testbed), config_map(OBJECT, None)),
     ] {
         let request = Request::post(path).body(serde_json::to_vec(&object)?)?;
         testbed.site().client().request::<Value>(request).await?;
     }
+    create(testbed).await
+}
+
+/// Makes the object alone.
+async fn create(testbed: &Testbed) -> Result<()> {
+    let body = serde_json::to_vec(&config_map(OBJECT, None))?;
+    let request = Request::post(config_maps(testbed)).body(body)?;
+    testbed.site().client().request::<Value>(request).await?;
     Ok(())
 }
 

@@ -32,6 +32,7 @@ mod plain;
 mod plain_faults;
 mod playbook;
 mod policies;
+mod policy_mutants;
 mod programs;
 mod readme;
 mod rejoined;

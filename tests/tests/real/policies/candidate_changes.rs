@@ -30,6 +30,12 @@ pub(super) const ROWS: &[TableRow] = &[
         put(o, spec("pingTime", LATER)).with(spec("renewTime", LATER))
     }),
     row("ack", |o, _| put(o, spec("renewTime", LATER))),
+    row("ack taken off", |o, _| {
+        put(o, |object| {
+            let spec = object["spec"].as_object_mut();
+            spec.map(|spec| spec.remove("renewTime"));
+        })
+    }),
     row("version", |o, _| put(o, spec("binaryVersion", "999.0.0"))),
     row("strategy", |o, _| {
         put(o, spec("strategy", "elector.dev/sticky"))
@@ -41,6 +47,20 @@ pub(super) const ROWS: &[TableRow] = &[
         annotate(o, json!({"elector.dev/protocol": "2"}))
     }),
     row("stand-down", |o, _| annotate(o, stand_down())),
+    TableRow {
+        before: noted,
+        ..row("value of an annotation that is there", |o, _| {
+            annotate(o, json!({"example.com/note": "changed"}))
+        })
+    },
+    TableRow {
+        before: noted,
+        ..row("stand-down beside another annotation", |o, _| {
+            let mut both = stand_down();
+            both["example.com/note"] = json!("kept");
+            annotate(o, both)
+        })
+    },
     TableRow {
         before: stood_down,
         ..row("stand-down taken back", |o, _| annotate(o, json!({})))
@@ -99,6 +119,12 @@ fn stood_down() -> Option<Value> {
     let mut asked = candidate(HOLDER);
     asked["metadata"]["annotations"] = stand_down();
     Some(asked)
+}
+
+fn noted() -> Option<Value> {
+    let mut noted = candidate(HOLDER);
+    noted["metadata"]["annotations"] = json!({"example.com/note": "kept"});
+    Some(noted)
 }
 
 /// A candidate for the part `work` of a group, whose annotation names the process with these digits.

@@ -12,6 +12,10 @@ pub(super) const ROWS: &[TableRow] = &[
     row("grant of a held Lease", led, |o, _| grant(o, THIRD)),
     row("grant to the same holder", led, |o, _| grant(o, HOLDER)),
     row("grant for 61 s", led, |o, _| term(o, THIRD, 61, None)),
+    row("grant for 60 s", led, |o, _| term(o, THIRD, 60, None)),
+    row("grant with a part of a token", led, |o, _| {
+        grant(o, THIRD).with(|object| note(object, "token", "5"))
+    }),
     row("grant that keeps the preference", preferring, |o, _| {
         grant(o, THIRD).with(|object| note(object, "preferred-holder", PREFERRED))
     }),
@@ -38,6 +42,12 @@ pub(super) const ROWS: &[TableRow] = &[
     row("acquisition for 61 s", led, |o, me| {
         term(o, me, 61, Some(TRUE_TOKEN))
     }),
+    row("acquisition of term 0, after the last", last, |o, me| {
+        acquisition(o, me).with(|object| {
+            object["spec"]["leaseTransitions"] = json!(0);
+            token(object, TRUE_TOKEN);
+        })
+    }),
     row("accept", granted, |o, _| {
         put(o, |object| {
             object["spec"]["leaseDurationSeconds"] = json!(15);
@@ -59,6 +69,14 @@ pub(super) const ROWS: &[TableRow] = &[
     row("renewal with another duration", led, |o, _| {
         renewal(o, spec("leaseDurationSeconds", 16))
     }),
+    row("renewal by client-go", led_by_client_go, |o, _| {
+        renewal(o, |_| {})
+    }),
+    row(
+        "renewal by client-go with another duration",
+        led_by_client_go,
+        |o, _| renewal(o, spec("leaseDurationSeconds", 16)),
+    ),
     row("renewal with another acquireTime", led, |o, _| {
         renewal(o, spec("acquireTime", LATER))
     }),
@@ -87,6 +105,9 @@ pub(super) const ROWS: &[TableRow] = &[
         grant(o, PREFERRED)
     }),
     row("hand-over to another", preferring, |o, _| grant(o, THIRD)),
+    row("hand-over to the preferred for 60 s", preferring, |o, _| {
+        term(o, PREFERRED, 60, None)
+    }),
     row("preference", led, |o, _| {
         put(o, |object| note(object, "preferred-holder", THIRD))
     }),
@@ -130,6 +151,12 @@ pub(super) const ROWS: &[TableRow] = &[
         put(o, finalizer)
     }),
     row("label and annotation", led, |o, _| put(o, labelled)),
+    row("annotation alone", led, |o, _| {
+        put(o, |object| other_note(object, "kept"))
+    }),
+    row("value of an annotation that is there", noted, |o, _| {
+        put(o, |object| other_note(object, "changed"))
+    }),
     row(
         "acquisition for itself, with a label and an annotation",
         unheld,
@@ -261,6 +288,27 @@ fn frozen() -> Option<Value> {
     Some(lease)
 }
 
+fn noted() -> Option<Value> {
+    let mut lease = led()?;
+    other_note(&mut lease, "kept");
+    Some(lease)
+}
+
+/// Led in the last term, after which they are counted anew.
+fn last() -> Option<Value> {
+    let mut lease = led()?;
+    lease["spec"]["leaseTransitions"] = json!(i32::MAX);
+    Some(lease)
+}
+
+/// Led by the holder's Pod under a name as client-go makes it: without a token.
+fn led_by_client_go() -> Option<Value> {
+    let mut lease = led()?;
+    without_token(&mut lease);
+    lease["spec"]["holderIdentity"] = json!("web-0_6a2a58f8");
+    Some(lease)
+}
+
 /// Led by that holder, and never written by anything of Elector.
 pub(super) fn plain(holder: &str) -> Option<Value> {
     let mut lease = led()?;
@@ -370,7 +418,12 @@ fn token(object: &mut Value, text: &str) {
 /// Says what other programs may go by.
 pub(super) fn labelled(object: &mut Value) {
     object["metadata"]["labels"] = json!({"team": "web"});
-    object["metadata"]["annotations"]["example.com/note"] = json!("kept");
+    other_note(object, "kept");
+}
+
+/// An annotation that is none of Elector's.
+fn other_note(object: &mut Value, text: &str) {
+    object["metadata"]["annotations"]["example.com/note"] = json!(text);
 }
 
 /// Says what an operator may: the leader stays.

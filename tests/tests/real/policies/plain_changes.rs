@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::accounts::{HOLDER, PREFERRED};
-use super::lease_changes::{labelled, none, note, plain, release, renewal, row, term};
+use super::lease_changes::{labelled, none, note, plain, release, renewal, row, spec, term};
 use super::requests::{ObjectWrite, delete, put};
 use super::tables::TableRow;
 
@@ -16,6 +16,11 @@ pub(super) const ROWS: &[TableRow] = &[
         "change of the holder without a mark of Elector",
         led,
         |o, _| term(o, PREFERRED, 5, None),
+    ),
+    row(
+        "change of the holder to itself, in the same term",
+        led,
+        |o, me| put(o, spec("holderIdentity", me)),
     ),
     row("preference", led, |o, _| {
         put(o, |object| {

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{TestSite, Testbed};
 use http::Request;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::accounts::{Accounts, bind, role, subject};
 use super::lease_changes::{led, note, plain, renewal};
@@ -51,6 +51,27 @@ pub(super) async fn is_no_right(testbed: &Testbed, accounts: &Accounts) -> Resul
         );
     }
     leases.remove(admin, "work").await
+}
+
+/// Takes the rights back that this gave, where it has, and waits until they are gone.
+pub(super) async fn taken_back(testbed: &Testbed, accounts: &Accounts) -> Result<()> {
+    let (admin, namespace) = (testbed.site().client(), testbed.namespace());
+    for kind in ["roles", "rolebindings"] {
+        let rights = "/apis/rbac.authorization.k8s.io/v1/namespaces";
+        let path = format!("{rights}/{namespace}/{kind}/all-verbs");
+        match admin
+            .request::<Value>(Request::delete(path).body(Vec::new())?)
+            .await
+        {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            deleted => drop(deleted?),
+        }
+    }
+    let leases = Collection::leases(namespace);
+    let lease = led().context("a Lease that is held")?;
+    let before = Some(leases.reset(admin, &lease).await?);
+    let freeze = put(before, |object| note(object, "freeze", "never"));
+    until(&accounts.of("its holder")?.client, &leases, &freeze, false).await
 }
 
 /// The number of rights that RBAC has given since the server started.
