@@ -1,4 +1,4 @@
-//! What is done for each event of a watch, some number of times, so that its instructions can be counted:
+//! The work for each event of a watch, done some number of times, so that its instructions can be counted:
 //! `cargo xtask bench instructions` does, and holds them against a budget.
 
 use std::env;
