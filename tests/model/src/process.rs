@@ -347,7 +347,7 @@ impl ModelProcess {
             named = store.lease.as_ref().filter(names_this).is_some();
             granted = named && known.is_some_and(|known| !known.record.has_token());
         }
-        while !granted && !self.believes(run) {
+        while run.hurries && !granted && !self.believes(run) {
             self.drop_dead_requests(store);
             match &self.message {
                 _ if self.work != ProcessWork::Idle => {

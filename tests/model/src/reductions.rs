@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use super::catalogue::runs;
+use super::clocks::UNLIKE;
 use super::run::Run;
-use super::search::TransitionSystem;
+use super::search::{Search, SearchVerdict, TransitionSystem};
 use super::state::StateKey;
 use super::store::Property;
 use super::system::ModelSystem;
@@ -71,4 +72,53 @@ fn like_electors_can_be_swapped_and_unlike_ones_cannot() {
     }
     let (apart, together) = swapped(1);
     assert!(apart != together, "this check would find nothing");
+}
+
+/// The verdict of a search, in which the steps that can begin no term happen at once or one by one; a safe world also
+/// shows its witnesses. The states come last.
+fn verdict(run: Run, hurries: bool) -> (Option<Property>, Option<Witnesses>, usize) {
+    let found = Search::new(ModelSystem::new(Run { hurries, ..run })).run(2_000_000, false);
+    match found.verdict {
+        SearchVerdict::Violated(property, _) => (Some(property), None, found.states),
+        SearchVerdict::Holds => (None, Some(found.witnesses), found.states),
+        SearchVerdict::Trapped(..) | SearchVerdict::Unfinished => panic!("{}: too big", run.id()),
+    }
+}
+
+#[test]
+fn steps_at_once_change_no_verdict() {
+    let broken = [
+        "MC-M3",
+        "MC-M4b",
+        "MC-M5",
+        "MC-M10",
+        "MC-M12",
+        "MC-M16",
+        "MC-P-reply",
+        "MC-P-new",
+        "MC-P4",
+    ];
+    let safe = ["MC-W-2-2", "MC-P1"];
+    let chosen = |run: &Run| safe.contains(&run.id()) || broken.contains(&run.id());
+    for mut run in runs().into_iter().filter(chosen) {
+        run.orphans = 0;
+        if safe.contains(&run.id()) {
+            (run.timing.lease, run.timing.belief, run.mixes) = (3, 2, UNLIKE);
+            (run.restarts, run.lost_replies, run.slow_posts, run.lagging) =
+                (false, false, false, 0);
+        }
+        let at_once = verdict(run, true);
+        let one_by_one = verdict(run, false);
+        assert!(
+            at_once.2 < one_by_one.2,
+            "{}: nothing was reduced",
+            run.id()
+        );
+        assert_eq!(
+            (at_once.0, at_once.1),
+            (one_by_one.0, one_by_one.1),
+            "{}",
+            run.id()
+        );
+    }
 }

@@ -85,6 +85,8 @@ pub struct Run {
     pub(super) doubles: bool,
     /// True if an operator freezes the lease and prefers the worst candidate, and takes each back, at any step.
     pub(super) operated: bool,
+    /// True if steps that can begin no term happen at once.
+    pub(super) hurries: bool,
     /// True if the best candidate must be within reach as a leader, rather than any.
     pub(super) best: bool,
     /// Its part in a full check.

@@ -52,6 +52,7 @@ pub(super) const BASE: Run = Run {
     group: false,
     doubles: false,
     operated: false,
+    hurries: true,
     best: false,
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::empty()),
