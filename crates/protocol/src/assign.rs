@@ -435,6 +435,22 @@ mod tests {
             &[true, true],
             &[Some(0), Some(0), Some(1)],
         );
+        let (all, led_by_0) = (&[0, 1, 2][..], part(both, Some(0), Movable));
+        check(
+            "a part that makes room already goes on, and none that its member leads",
+            &[
+                part(all, Some(1), Movable),
+                part(all, Some(0), Movable),
+                led_by_0.clone(),
+                led_by_0.clone(),
+                led_by_0.clone(),
+                led_by_0.clone(),
+                led_by_0,
+                part(&[2], Some(2), Movable),
+            ],
+            &[true; 3],
+            &[1, 2, 1, 1, 0, 0, 0, 2].map(Some),
+        );
         check(
             "no part moves among equals",
             &[part(both, Some(0), Movable)],
