@@ -193,10 +193,8 @@ mod tests {
             .unwrap()
         };
         assert_eq!(play("echo played"), StepEnd::Passed);
-        assert_eq!(
-            play("test -e once || { touch once; exit 1; }"),
-            StepEnd::PassedAgain
-        );
+        let expected = StepEnd::PassedAgain;
+        assert_eq!(play("test -e once || { touch once; exit 1; }"), expected);
         assert_eq!(play("false"), StepEnd::Failed);
         let log = fs::read_to_string(folder.path().join("task.log")).unwrap();
         assert_eq!(log, "", "each task begins its log anew");

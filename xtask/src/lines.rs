@@ -303,14 +303,10 @@ mod tests {
     #[test]
     fn modules_for_tests_alone_are_found() {
         let text = "mod a;\n#[cfg(test)]\npub(crate) mod b;\n#[cfg(test)]\nmod c {\n}\n";
-        assert_eq!(
-            test_modules("crates/x/src/lib.rs", text),
-            ["crates/x/src/b"]
-        );
-        assert_eq!(
-            test_modules("crates/x/src/y.rs", text),
-            ["crates/x/src/y/b"]
-        );
+        let expected = ["crates/x/src/b"];
+        assert_eq!(test_modules("crates/x/src/lib.rs", text), expected);
+        let expected = ["crates/x/src/y/b"];
+        assert_eq!(test_modules("crates/x/src/y.rs", text), expected);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The work for each event of a watch, done some number of times, so that its instructions can be counted:
 //! `cargo xtask bench instructions` does, and holds them against a budget.
 
+#![expect(clippy::unwrap_used, reason = "the objects are those below")]
+
 use std::env;
 use std::hint::black_box;
 use std::time::Duration;

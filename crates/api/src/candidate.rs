@@ -270,10 +270,8 @@ mod tests {
             });
             let read: LeaseCandidate = serde_json::from_value(wire.clone()).unwrap();
             assert_eq!(read.faults(), []);
-            assert_eq!(
-                (read.api, read.lease_key()),
-                (api, LeaseKey::new("ns", "l"))
-            );
+            let expected = (api, LeaseKey::new("ns", "l"));
+            assert_eq!((read.api, read.lease_key()), expected);
             assert_eq!(serde_json::to_value(&read).unwrap(), wire);
         }
     }
@@ -331,10 +329,8 @@ mod tests {
         let before = LeaseCandidate::named(CandidateApi::Elector, &key, &name);
         let time = Timestamp::from_micros(1).unwrap();
         let mut after = before.with_ping(time).with_renewal(time);
-        assert_eq!(
-            (after.spec.ping_time, after.spec.renew_time),
-            (Some(time), Some(time))
-        );
+        let expected = (Some(time), Some(time));
+        assert_eq!((after.spec.ping_time, after.spec.renew_time), expected);
         after.spec.ping_time = None;
         after.spec.renew_time = None;
         assert_eq!(after, before);
@@ -350,17 +346,11 @@ mod tests {
     #[test]
     fn its_path_is_that_of_the_api() {
         let path = |api| LeaseCandidate::url_path(&api, Some("ns"));
-        assert_eq!(
-            path(CandidateApi::V1Beta1),
-            "/apis/coordination.k8s.io/v1beta1/namespaces/ns/leasecandidates"
-        );
-        assert_eq!(
-            path(CandidateApi::V1Alpha1),
-            "/apis/coordination.k8s.io/v1alpha1/namespaces/ns/leasecandidates"
-        );
-        assert_eq!(
-            path(CandidateApi::Elector),
-            "/apis/elector.dev/v1alpha1/namespaces/ns/leasecandidates"
-        );
+        let expected = "/apis/coordination.k8s.io/v1beta1/namespaces/ns/leasecandidates";
+        assert_eq!(path(CandidateApi::V1Beta1), expected);
+        let expected = "/apis/coordination.k8s.io/v1alpha1/namespaces/ns/leasecandidates";
+        assert_eq!(path(CandidateApi::V1Alpha1), expected);
+        let expected = "/apis/elector.dev/v1alpha1/namespaces/ns/leasecandidates";
+        assert_eq!(path(CandidateApi::Elector), expected);
     }
 }

@@ -147,10 +147,8 @@ mod tests {
     #[test]
     fn each_api_is_found_by_its_name() {
         for api in CandidateApi::ALL {
-            assert_eq!(
-                api.api_version(),
-                format!("{}/{}", api.group(), api.version())
-            );
+            let expected = format!("{}/{}", api.group(), api.version());
+            assert_eq!(api.api_version(), expected);
             assert_eq!(CandidateApi::of_api_version(&api.to_string()), Some(api));
         }
         assert_eq!(CandidateApi::of_api_version("coordination.k8s.io/v1"), None);
@@ -160,10 +158,8 @@ mod tests {
     fn what_is_better_stands_before() {
         let better = |api: CandidateApi| api.better().collect::<Vec<_>>();
         assert_eq!(better(CandidateApi::V1Beta1), []);
-        assert_eq!(
-            better(CandidateApi::V1Alpha1),
-            [CandidateApi::V1Beta1, CandidateApi::V1Alpha2]
-        );
+        let expected = [CandidateApi::V1Beta1, CandidateApi::V1Alpha2];
+        assert_eq!(better(CandidateApi::V1Alpha1), expected);
         assert_eq!(better(CandidateApi::Elector), CandidateApi::ALL[..3]);
     }
 }

@@ -228,20 +228,14 @@ mod tests {
             let read = candidate.candidate().unwrap();
             read.offer().cloned().map_err(Rejection::clone)
         };
-        assert_eq!(
-            read(&candidate),
-            Err(Rejection::BinaryVersion(VersionError::Empty))
-        );
+        let expected = Err(Rejection::BinaryVersion(VersionError::Empty));
+        assert_eq!(read(&candidate), expected);
         candidate.api = CandidateApi::V1Alpha1;
-        assert_eq!(
-            read(&candidate),
-            CandidateSpec::parse_list("", "1.1.0", &["c/d", "a/b"])
-        );
+        let expected = CandidateSpec::parse_list("", "1.1.0", &["c/d", "a/b"]);
+        assert_eq!(read(&candidate), expected);
         candidate.spec.preferred_strategies.clear();
-        assert_eq!(
-            read(&candidate),
-            Err(Rejection::PreferredStrategies(StrategyNameError::Empty))
-        );
+        let expected = Err(Rejection::PreferredStrategies(StrategyNameError::Empty));
+        assert_eq!(read(&candidate), expected);
     }
 
     #[test]
@@ -301,10 +295,8 @@ mod tests {
         ] {
             let error = with(pointer, value).candidate().unwrap_err();
             assert_eq!(error.error.to_string(), text);
-            assert_eq!(
-                (error.kind, error.namespace.as_str()),
-                ("LeaseCandidate", "ns")
-            );
+            let expected = ("LeaseCandidate", "ns");
+            assert_eq!((error.kind, error.namespace.as_str()), expected);
         }
     }
 
@@ -429,9 +421,7 @@ mod tests {
     fn marking_reads_back() {
         let wire = LeaseCandidate::from_value(good()).marked(Duration::from_millis(14_001));
         let candidate = wire.candidate().unwrap();
-        assert_eq!(
-            (candidate.marked, candidate.announced),
-            (true, Some(Duration::from_secs(15)))
-        );
+        let expected = (true, Some(Duration::from_secs(15)));
+        assert_eq!((candidate.marked, candidate.announced), expected);
     }
 }

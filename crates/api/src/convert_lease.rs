@@ -434,10 +434,8 @@ mod tests {
             json!({"holderIdentity": ""}),
             json!({"holderIdentity": null}),
         ] {
-            assert_eq!(
-                lease(spec, json!({})).record().unwrap(),
-                LeaseRecord::default()
-            );
+            let expected = LeaseRecord::default();
+            assert_eq!(lease(spec, json!({})).record().unwrap(), expected);
         }
     }
 

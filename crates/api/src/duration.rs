@@ -162,15 +162,11 @@ mod tests {
     #[test]
     fn bare_numbers_are_seconds_where_asked_for() {
         assert_eq!(parse_duration_or_seconds("15"), Ok(Duration::from_secs(15)));
-        assert_eq!(
-            parse_duration_or_seconds("15s"),
-            Ok(Duration::from_secs(15))
-        );
+        let expected = Ok(Duration::from_secs(15));
+        assert_eq!(parse_duration_or_seconds("15s"), expected);
         assert_eq!(parse_duration_or_seconds(""), Err(DurationError::Syntax));
-        assert_eq!(
-            parse_duration_or_seconds("99999999999999999999"),
-            Err(DurationError::TooLong)
-        );
+        let expected = Err(DurationError::TooLong);
+        assert_eq!(parse_duration_or_seconds("99999999999999999999"), expected);
     }
 
     proptest! {

@@ -234,10 +234,8 @@ mod tests {
                 .reported()
         };
         let first = reported(&event).unwrap();
-        assert_eq!(
-            (first.lease, first.at),
-            (LeaseKey::new("ns", "l"), notice().reported)
-        );
+        let expected = (LeaseKey::new("ns", "l"), notice().reported);
+        assert_eq!((first.lease, first.at), expected);
         assert_eq!((first.repeated, first.is_warning), (None, false));
         assert_eq!(first.reason, PREFERENCE_HELD_BACK);
         event["type"] = json!("Warning");

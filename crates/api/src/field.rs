@@ -216,10 +216,8 @@ mod tests {
     #[test]
     fn a_huge_value_does_not_fill_the_log() {
         let error = FieldError::unreadable("a", "ä".repeat(1000), "must be short");
-        assert_eq!(
-            error.to_string(),
-            format!("a: Invalid value: \"{}…: must be short", "ä".repeat(63))
-        );
+        let expected = format!("a: Invalid value: \"{}…: must be short", "ä".repeat(63));
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]

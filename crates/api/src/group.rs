@@ -143,15 +143,11 @@ mod tests {
         let member = "web-0-0123456789abcdef";
         let good = candidate(name, Some("web"), Some(member));
         let membership = good.membership().unwrap().unwrap();
-        assert_eq!(
-            (&*membership.group, membership.member.as_str()),
-            ("web", member)
-        );
+        let expected = ("web", member);
+        assert_eq!((&*membership.group, membership.member.as_str()), expected);
         let read = good.candidate().unwrap();
-        assert_eq!(
-            read.offer().unwrap().membership.as_deref(),
-            Some(&membership)
-        );
+        let expected = Some(&membership);
+        assert_eq!(read.offer().unwrap().membership.as_deref(), expected);
         assert_eq!(candidate(name, None, None).membership(), Ok(None));
         for (name, group, member, text) in [
             (

@@ -334,9 +334,7 @@ mod tests {
 
     #[test]
     fn its_path_is_that_of_the_api() {
-        assert_eq!(
-            Lease::url_path(&(), Some("ns")),
-            "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
-        );
+        let expected = "/apis/coordination.k8s.io/v1/namespaces/ns/leases";
+        assert_eq!(Lease::url_path(&(), Some("ns")), expected);
     }
 }

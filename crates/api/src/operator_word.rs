@@ -175,10 +175,8 @@ mod tests {
             assert_eq!(notes, [note]);
         }
         let nothing = lease(&json!({"elector.dev/freeze": "", "elector.dev/prefer": ""}));
-        assert_eq!(
-            nothing.read_operator_word(),
-            (OperatorOverrides::default(), Vec::new())
-        );
+        let expected = (OperatorOverrides::default(), Vec::new());
+        assert_eq!(nothing.read_operator_word(), expected);
     }
 
     /// An elector keeps the name, so a tenant does not choose how much that is.
@@ -188,10 +186,8 @@ mod tests {
             |bytes| parse_prefer(&format!("{} until 2026-01-01T00:00:00Z", "a".repeat(bytes)));
         assert!(prefer(253).is_ok());
         let error = prefer(254).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "must name a candidate in at most 253 bytes"
-        );
+        let expected = "must name a candidate in at most 253 bytes";
+        assert_eq!(error.to_string(), expected);
     }
 
     proptest! {

@@ -212,10 +212,8 @@ mod tests {
     #[test]
     fn the_ends_of_time_are_written_in_full() {
         let ends = [Timestamp::MIN, Timestamp::MAX].map(|time| Rfc3339(time).to_string());
-        assert_eq!(
-            ends,
-            ["0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"]
-        );
+        let expected = ["0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"];
+        assert_eq!(ends, expected);
     }
 
     proptest! {

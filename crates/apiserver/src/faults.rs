@@ -239,10 +239,8 @@ mod tests {
             Some(Fault::DropAfter)
         );
         assert_eq!(faults.strike(&asked(RequestVerb::Update, Some("a"))), None);
-        assert_eq!(
-            faults.strike(&asked(RequestVerb::Get, None)),
-            Some(Fault::DropBefore)
-        );
+        let expected = Some(Fault::DropBefore);
+        assert_eq!(faults.strike(&asked(RequestVerb::Get, None)), expected);
         assert_eq!(faults.take_strikes(), [7]);
         assert!(faults.take_strikes().is_empty());
         faults.inject(Rule::new(Fault::DropBefore));

@@ -207,13 +207,9 @@ mod tests {
         let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["b", "a", "b"]);
         assert_eq!(node.field("b"), Some(&Node::Map(Vec::new())));
-        assert_eq!(
-            node.to_value(),
-            json!({"a": [null, true, "x", -1, 1.5], "b": {}})
-        );
-        assert_eq!(
-            Node::from(&json!({"a": [1]})),
-            Node::parse(br#"{"a": [1]}"#).unwrap()
-        );
+        let expected = json!({"a": [null, true, "x", -1, 1.5], "b": {}});
+        assert_eq!(node.to_value(), expected);
+        let expected = Node::parse(br#"{"a": [1]}"#).unwrap();
+        assert_eq!(Node::from(&json!({"a": [1]})), expected);
     }
 }

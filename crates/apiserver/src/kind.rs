@@ -301,14 +301,10 @@ mod tests {
                 .filter(|kind| kind.kind == "LeaseCandidate");
             candidates.map(Kind::api_version).collect::<Vec<_>>()
         };
-        assert_eq!(
-            versions(NativeCandidates::Absent, false),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            versions(NativeCandidates::V1Alpha1, false),
-            ["coordination.k8s.io/v1alpha1"]
-        );
+        let expected = Vec::<String>::new();
+        assert_eq!(versions(NativeCandidates::Absent, false), expected);
+        let expected = ["coordination.k8s.io/v1alpha1"];
+        assert_eq!(versions(NativeCandidates::V1Alpha1, false), expected);
         assert_eq!(
             versions(NativeCandidates::V1Beta1AndV1Alpha2, true),
             [

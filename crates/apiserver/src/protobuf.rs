@@ -266,9 +266,7 @@ mod tests {
             // Cut anywhere it is either read or refused.
             let _ = object(&LEASE, &whole[..end]);
         }
-        assert_eq!(
-            object(&LEASE, &[MAGIC, &[0x0a, 0xff]].concat()),
-            Err(UnreadableProtobuf)
-        );
+        let expected = Err(UnreadableProtobuf);
+        assert_eq!(object(&LEASE, &[MAGIC, &[0x0a, 0xff]].concat()), expected);
     }
 }

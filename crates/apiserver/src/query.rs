@@ -97,14 +97,10 @@ mod tests {
         assert_eq!(query.text("fieldSelector"), Some("a=b!"));
         assert_eq!(query.all("dryRun").collect::<Vec<_>>(), ["All", "%zz"]);
         assert_eq!(query.number("limit"), Ok(Some(5)));
-        assert_eq!(
-            (query.text("empty"), query.present("empty")),
-            (None, Some(""))
-        );
-        assert_eq!(
-            Query::parse(Some("limit=x")).number("limit"),
-            Err("strconv.ParseInt: parsing \"x\": invalid syntax".to_owned())
-        );
+        let expected = (None, Some(""));
+        assert_eq!((query.text("empty"), query.present("empty")), expected);
+        let expected = Err("strconv.ParseInt: parsing \"x\": invalid syntax".to_owned());
+        assert_eq!(Query::parse(Some("limit=x")).number("limit"), expected);
         assert!(query.number("empty").is_err());
         assert_eq!(percent_decode("a+b%2Fc", false), "a+b/c");
     }

@@ -203,9 +203,7 @@ mod tests {
     fn warnings_are_quoted() {
         let mut reply = text(StatusCode::OK, "ok");
         Warnings(vec!["unknown field \"x\"".to_owned()]).put_on(&mut reply);
-        assert_eq!(
-            reply.headers()[WARNING],
-            "299 - \"unknown field \\\"x\\\"\""
-        );
+        let expected = "299 - \"unknown field \\\"x\\\"\"";
+        assert_eq!(reply.headers()[WARNING], expected);
     }
 }

@@ -237,10 +237,8 @@ mod tests {
         }
         let set = config(&["--max-lease-duration=45s", "--namespace=a", "-nb"]).unwrap();
         assert_eq!(set.timing.max_lease_duration, Duration::from_secs(45));
-        assert_eq!(
-            set.scope,
-            Scope::Namespaces(["a".into(), "b".into()].into())
-        );
+        let expected = Scope::Namespaces(["a".into(), "b".into()].into());
+        assert_eq!(set.scope, expected);
     }
 
     #[test]

@@ -64,10 +64,8 @@ fn policies_name_each_resource_and_writer_once() {
         );
         assert!(!documents[0].to_string().contains('«'));
     }
-    assert_eq!(
-        documents[3]["spec"]["paramRef"],
-        json!({"name": "true", "namespace": "123", "parameterNotFoundAction": "Allow"})
-    );
+    let expected = json!({"name": "true", "namespace": "123", "parameterNotFoundAction": "Allow"});
+    assert_eq!(documents[3]["spec"]["paramRef"], expected);
 }
 
 #[test]

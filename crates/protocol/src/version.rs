@@ -153,10 +153,8 @@ mod tests {
         assert_eq!(error(""), "the version \"\" is empty");
         let long = error(&"é".repeat(300));
         let shown = "é".repeat(64);
-        assert_eq!(
-            long,
-            format!("the version \"{shown}\"… is longer than 256 bytes")
-        );
+        let expected = format!("the version \"{shown}\"… is longer than 256 bytes");
+        assert_eq!(long, expected);
     }
 
     #[test]

@@ -134,10 +134,8 @@ fn a_better_candidate_is_preferred_when_it_acks() {
         held("b", -3),
         vec![better, candidate("b", "1.2.0", None, -50)],
     );
-    assert_eq!(
-        (explained.action, explained.holder),
-        (Action::Prefer, Some(id("b")))
-    );
+    let expected = (Action::Prefer, Some(id("b")));
+    assert_eq!((explained.action, explained.holder), expected);
     assert_eq!(explained.preferred_holder, Some(id("a")));
 }
 

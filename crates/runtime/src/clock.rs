@@ -335,10 +335,8 @@ mod tests {
             let jitter = Duration::from_micros(turn % 2 * 900);
             clock.elapsed(seconds(2), seconds(2) + jitter);
         }
-        assert_eq!(
-            clock.elapsed(seconds(2), seconds(2)),
-            Instant::from_epoch(seconds(1))
-        );
+        let expected = Instant::from_epoch(seconds(1));
+        assert_eq!(clock.elapsed(seconds(2), seconds(2)), expected);
     }
 
     #[test]

@@ -267,10 +267,8 @@ mod tests {
             Reply::Text(404, "404 page not found"),
             document(CandidateApi::Elector),
         ]);
-        assert_eq!(
-            script.cluster().candidate_api().await.unwrap(),
-            CandidateApi::Elector
-        );
+        let expected = CandidateApi::Elector;
+        assert_eq!(script.cluster().candidate_api().await.unwrap(), expected);
         assert_eq!(
             script.lines(),
             [
@@ -287,10 +285,8 @@ mod tests {
         // The group version may be served for another resource.
         let other = json!({"groupVersion": "coordination.k8s.io/v1beta1", "resources": []});
         let script = Script::new([Reply::Json(200, other), document(CandidateApi::V1Alpha2)]);
-        assert_eq!(
-            script.cluster().candidate_api().await.unwrap(),
-            CandidateApi::V1Alpha2
-        );
+        let expected = CandidateApi::V1Alpha2;
+        assert_eq!(script.cluster().candidate_api().await.unwrap(), expected);
         assert_eq!(script.lines().len(), 2);
     }
 

@@ -155,10 +155,8 @@ mod tests {
         let silent = cluster
             .request::<Value>(target(Verb::Get), "/d", None)
             .await;
-        assert_eq!(
-            silent.unwrap_err().cause,
-            Cause::TimedOut(cluster.request_timeout())
-        );
+        let expected = Cause::TimedOut(cluster.request_timeout());
+        assert_eq!(silent.unwrap_err().cause, expected);
     }
 
     #[tokio::test(start_paused = true)]

@@ -131,9 +131,7 @@ mod tests {
         let leases: Vec<_> = found.iter().map(|event| event.lease.to_string()).collect();
         assert_eq!(leases, ["ns/l", "ns/m"]);
         let path = "GET /apis/events.k8s.io/v1/namespaces/ns/events?limit=500&fieldSelector=reason%3DPreferenceHeldBack";
-        assert_eq!(
-            script.lines(),
-            [path.to_owned(), format!("{path}&continue=t")]
-        );
+        let expected = [path.to_owned(), format!("{path}&continue=t")];
+        assert_eq!(script.lines(), expected);
     }
 }

@@ -152,10 +152,8 @@ mod tests {
     #[test]
     fn what_passes_is_ok_and_verbose_on_request() {
         let ok = (200, "ok".to_owned());
-        assert_eq!(
-            [answer("/readyz"), answer("/readyz/")],
-            [ok.clone(), ok.clone()]
-        );
+        let expected = [ok.clone(), ok.clone()];
+        assert_eq!([answer("/readyz"), answer("/readyz/")], expected);
         assert_eq!(answer("/livez/ping"), ok);
         assert_eq!(
             answer("/readyz?verbose"),
@@ -177,10 +175,8 @@ mod tests {
     fn what_fails_is_always_verbose_and_gives_its_reason_under_its_name() {
         let lines = "[+]ping ok\n[-]loop failed: reason withheld\n[+]sync ok\n";
         for name in ["livez", "healthz"] {
-            assert_eq!(
-                answer(&format!("/{name}")),
-                (500, format!("{lines}{name} check failed\n"))
-            );
+            let expected = (500, format!("{lines}{name} check failed\n"));
+            assert_eq!(answer(&format!("/{name}")), expected);
         }
         assert_eq!(
             answer("/livez/loop"),

@@ -221,10 +221,8 @@ mod tests {
         assert_eq!(first["regarding"]["uid"], "u");
         assert_eq!(first["type"], "Warning");
         assert_eq!(first["reportingController"], "elector.dev/elector");
-        assert_eq!(
-            first["reportingInstance"].as_str().unwrap().len(),
-            128 + "…".len() - 3
-        );
+        let expected = 128 + "…".len() - 3;
+        assert_eq!(first["reportingInstance"].as_str().unwrap().len(), expected);
         let note = first["note"].as_str().unwrap();
         assert!(note.starts_with(r"a\u{1b}[2J\nleads ü"), "{note}");
         assert!((1020..=1024).contains(&note.len()), "{}", note.len());

@@ -158,14 +158,10 @@ mod tests {
         if env::var_os(CHILD).is_some() {
             child();
         }
-        assert_eq!(
-            signalled(Raw::TERM, Raw::INT, Stdio::null()),
-            ("got SIGTERM".to_owned(), Some(130))
-        );
-        assert_eq!(
-            signalled(Raw::INT, Raw::TERM, Stdio::null()),
-            ("got SIGINT".to_owned(), Some(143))
-        );
+        let expected = ("got SIGTERM".to_owned(), Some(130));
+        assert_eq!(signalled(Raw::TERM, Raw::INT, Stdio::null()), expected);
+        let expected = ("got SIGINT".to_owned(), Some(143));
+        assert_eq!(signalled(Raw::INT, Raw::TERM, Stdio::null()), expected);
     }
 
     #[test]
@@ -174,9 +170,7 @@ mod tests {
         let mut filler = writer.try_clone().unwrap();
         // More than any pipe holds; ends with the reader.
         std::thread::spawn(move || filler.write_all(&vec![b' '; 2 << 20]));
-        assert_eq!(
-            signalled(Raw::TERM, Raw::TERM, writer.into()),
-            ("got SIGTERM".to_owned(), Some(143))
-        );
+        let expected = ("got SIGTERM".to_owned(), Some(143));
+        assert_eq!(signalled(Raw::TERM, Raw::TERM, writer.into()), expected);
     }
 }

@@ -297,10 +297,8 @@ async fn a_definition_serves_its_kind_to_programs() {
     let mut ox = Object::new("a", &kind, json!({"legs": 4}));
     ox.status = Some(json!({"ignored": true}));
     let created = oxen.create(&PostParams::default(), &ox).await.unwrap();
-    assert_eq!(
-        (created.metadata.generation, created.status),
-        (Some(1), None)
-    );
+    let expected = (Some(1), None);
+    assert_eq!((created.metadata.generation, created.status), expected);
     assert_eq!(world.get("oxen", "", "a").unwrap()["spec"]["legs"], 4);
 }
 

@@ -61,16 +61,12 @@ mod tests {
     fn belief_has_a_limit_even_where_none_is_known() {
         let mut limits = Limits::default();
         let w = Duration::from_secs(15);
-        assert_eq!(
-            (limits.longest_belief(w), limits.work_limit(w)),
-            (w * 2 / 3, w)
-        );
+        let expected = (w * 2 / 3, w);
+        assert_eq!((limits.longest_belief(w), limits.work_limit(w)), expected);
         limits.renew_deadline = Some(Duration::from_secs(4));
         limits.drift = 1.5;
         let limit = Duration::from_secs(6);
-        assert_eq!(
-            (limits.longest_belief(w), limits.work_limit(w)),
-            (limit, limit)
-        );
+        let expected = (limit, limit);
+        assert_eq!((limits.longest_belief(w), limits.work_limit(w)), expected);
     }
 }

@@ -364,10 +364,8 @@ mod tests {
         let with = |wanted| Toolbox::with_assets(wanted, Some(folder.path().to_owned())).unwrap();
 
         let toolbox = with(None);
-        assert_eq!(
-            (toolbox.release(), toolbox.version()),
-            (release("1.33"), "v1.33.7")
-        );
+        let expected = (release("1.33"), "v1.33.7");
+        assert_eq!((toolbox.release(), toolbox.version()), expected);
         let expected = folder.path().join("kube-apiserver");
         assert_eq!(toolbox.path(Binary::KubeApiserver).unwrap(), expected);
         let missing = toolbox.path(Binary::KubeScheduler).unwrap_err().to_string();

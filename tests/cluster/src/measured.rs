@@ -121,9 +121,7 @@ mod tests {
         );
         let page = signed("# Page\n\n| row |\n", "Made on another one.");
         assert_eq!(page, "# Page\n\n| row |\n\nMade on another one.\n");
-        assert_eq!(
-            signed(&page, &made),
-            format!("# Page\n\n| row |\n\n{made}\n")
-        );
+        let expected = format!("# Page\n\n| row |\n\n{made}\n");
+        assert_eq!(signed(&page, &made), expected);
     }
 }

@@ -125,10 +125,8 @@ mod tests {
             .iter()
             .map(|program| program.name.as_str())
             .collect();
-        assert_eq!(
-            names,
-            ["crates/cli bin elector", "crates/cli dev", "crates/api"]
-        );
+        let expected = ["crates/cli bin elector", "crates/cli dev", "crates/api"];
+        assert_eq!(names, expected);
         assert_eq!(programs[1].folder, Path::new("/w/crates/cli"));
         assert_eq!(programs[1].executable, Path::new("/t/dev-1"));
     }

@@ -183,10 +183,8 @@ fn helm_puts_the_values_where_they_belong() {
         let kind = object["kind"].as_str().unwrap();
         assert!(!["ConfigMap", "PodDisruptionBudget", "PodMonitor"].contains(&kind));
         if kind == "ValidatingAdmissionPolicyBinding" {
-            assert_eq!(
-                object["spec"]["validationActions"],
-                json!(["Audit", "Warn"])
-            );
+            let expected = json!(["Audit", "Warn"]);
+            assert_eq!(object["spec"]["validationActions"], expected);
         }
     }
     // Off is off, and its own account is named everywhere.
@@ -479,10 +477,8 @@ fn helm_refuses_replicas_of_an_adopter_without_an_election() {
     let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
     let env = env.as_array().unwrap();
     let (deadline, extra) = (&env[env.len() - 2], &env[env.len() - 1]);
-    assert_eq!(
-        *deadline,
-        json!({ "name": "ELECTOR_RENEW_DEADLINE", "value": "8s" })
-    );
+    let expected = json!({ "name": "ELECTOR_RENEW_DEADLINE", "value": "8s" });
+    assert_eq!(*deadline, expected);
     assert_eq!(*extra, json!({ "name": "X" }));
     let spec = &of_kind(&alone, "Deployment")["spec"];
     assert_eq!(spec["strategy"]["type"], "Recreate");

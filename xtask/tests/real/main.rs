@@ -241,10 +241,8 @@ fn a_client_go_candidate_tells_its_whole_story() {
             .unwrap();
         let event: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(event["name"], "one");
-        assert_eq!(
-            event["time"].as_str().unwrap().len(),
-            "2026-11-20T05:15:02.607069Z".len()
-        );
+        let expected = "2026-11-20T05:15:02.607069Z".len();
+        assert_eq!(event["time"].as_str().unwrap().len(), expected);
         event["event"].as_str().unwrap().to_owned()
     };
     assert_eq!([event(), event()], ["start", "leading"]);

@@ -280,10 +280,8 @@ fn a_custom_resource_has_a_plainer_name_and_shorter_versions() {
     }
     named.api = CandidateApi::Elector;
     named.spec.binary_version = format!("1.2.0-{}", "a".repeat(251));
-    assert_eq!(
-        texts(&validate_candidate(&named))[1..],
-        ["spec.binaryVersion: Too long: may not be more than 256 bytes"]
-    );
+    let expected = ["spec.binaryVersion: Too long: may not be more than 256 bytes"];
+    assert_eq!(texts(&validate_candidate(&named))[1..], expected);
     named.spec.binary_version.pop();
     assert_eq!(validate_candidate(&named).len(), 1);
     named.metadata.name = Some("host-0".into());

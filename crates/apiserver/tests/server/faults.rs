@@ -89,14 +89,10 @@ async fn watches_get_events_later_and_in_order() {
     let first = create(&other, "a").await;
     sleep(Duration::from_millis(100)).await;
     let second = hold(&other, "a", "x").await;
-    assert_eq!(
-        (frames.event().await.2, start.elapsed()),
-        (first, watch_latency)
-    );
-    assert_eq!(
-        (frames.event().await.2, start.elapsed()),
-        (second, watch_latency + Duration::from_millis(100))
-    );
+    let expected = (first, watch_latency);
+    assert_eq!((frames.event().await.2, start.elapsed()), expected);
+    let expected = (second, watch_latency + Duration::from_millis(100));
+    assert_eq!((frames.event().await.2, start.elapsed()), expected);
 }
 
 /// A late one after its client gave up, and a repeated one after it was answered.
@@ -153,10 +149,8 @@ async fn watches_are_frozen_closed_and_broken() {
     assert!(mine.is_silent().await);
     assert_eq!(theirs.event().await.2, first);
     switches.freeze_watches(false);
-    assert_eq!(
-        (mine.event().await.2, mine.event().await.2),
-        (first, second)
-    );
+    let expected = (first, second);
+    assert_eq!((mine.event().await.2, mine.event().await.2), expected);
 
     switches.close_watches();
     assert!(mine.next().await.is_none());

@@ -68,16 +68,12 @@ async fn a_kind_is_learned_from_paths_and_its_first_object() {
     assert_eq!(discovered(&me).await, known("Oxen", true));
     let ox = json!({"apiVersion": "example.com/v1", "kind": "Ox", "metadata": {"name": "a"}, "spec": {"legs": 4}});
     let (code, created) = ask(&me, Method::POST, oxen, Some(ox)).await.unwrap();
-    assert_eq!(
-        (code, &created["kind"]),
-        (StatusCode::CREATED, &json!("Ox"))
-    );
+    let expected = (StatusCode::CREATED, &json!("Ox"));
+    assert_eq!((code, &created["kind"]), expected);
     assert_eq!(created["metadata"]["namespace"], Value::Null);
     let frame = frames.next().await.unwrap().unwrap();
-    assert_eq!(
-        (&frame["type"], &frame["object"]),
-        (&json!("ADDED"), &created)
-    );
+    let expected = (&json!("ADDED"), &created);
+    assert_eq!((&frame["type"], &frame["object"]), expected);
     assert_eq!(discovered(&me).await, known("Ox", false));
     // It has a status from the first request for one on.
     let path = format!("{oxen}/a/status");
@@ -105,10 +101,8 @@ async fn an_apply_takes_yaml_of_several_lines_and_says_what_is_none() {
     };
     let body = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\n  labels: {x: \"1\"}\nspec:\n  sizes:\n  - 1\n  - 2\n";
     let (code, made) = apply(body).await;
-    assert_eq!(
-        (code, &made["kind"]),
-        (StatusCode::CREATED, &json!("Widget"))
-    );
+    let expected = (StatusCode::CREATED, &json!("Widget"));
+    assert_eq!((code, &made["kind"]), expected);
     assert_eq!(made["spec"], json!({"sizes": [1, 2]}));
     assert_eq!(made["metadata"]["labels"], json!({"x": "1"}));
     let (code, refusal) = apply("apiVersion: [\n").await;

@@ -98,10 +98,8 @@ async fn clients_are_told_apart_by_token_and_by_path() {
     assert_eq!(get(&url, None).await, StatusCode::UNAUTHORIZED);
     assert_eq!(get(&url, Some("nonsense")).await, StatusCode::UNAUTHORIZED);
     assert_eq!(get(&url, Some("t-bob")).await, StatusCode::OK);
-    assert_eq!(
-        get(&url, Some("t-alice")).await,
-        StatusCode::SERVICE_UNAVAILABLE
-    );
+    let expected = StatusCode::SERVICE_UNAVAILABLE;
+    assert_eq!(get(&url, Some("t-alice")).await, expected);
     assert_eq!(get(&url, Some("t-alice")).await, StatusCode::OK);
     // The path says more than the token.
     server.faults("carol").inject(refused);

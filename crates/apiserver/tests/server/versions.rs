@@ -82,10 +82,8 @@ async fn the_first_version_has_a_list_of_strategies() {
 async fn custom_candidates_are_custom_resources() {
     let client = client(&custom_server(), "me");
     let (status, made) = post(&client, CUSTOM, "a", spec("l")).await;
-    assert_eq!(
-        (status, &made["metadata"]["generation"]),
-        (StatusCode::CREATED, &json!(1))
-    );
+    let expected = (StatusCode::CREATED, &json!(1));
+    assert_eq!((status, &made["metadata"]["generation"]), expected);
 
     // The generation counts changes of the spec alone.
     let mut changed = made.clone();
@@ -122,8 +120,6 @@ async fn custom_candidates_are_custom_resources() {
         "fieldSelector=spec.leaseName%3Dl&resourceVersion=1",
     )
     .await;
-    assert_eq!(
-        frames.event().await,
-        ("ADDED".to_owned(), "a".to_owned(), revision(&made))
-    );
+    let expected = ("ADDED".to_owned(), "a".to_owned(), revision(&made));
+    assert_eq!(frames.event().await, expected);
 }

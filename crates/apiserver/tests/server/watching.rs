@@ -91,10 +91,8 @@ async fn a_slow_watch_is_cut_off_with_an_error_and_memory_stays_bounded() {
         .collect();
     assert_eq!(revisions, [first, first + 1, first + 2]);
     assert_eq!(frames.len(), 4);
-    assert_eq!(
-        (&frames[3]["type"], &frames[3]["object"]["code"]),
-        (&Value::from("ERROR"), &Value::from(410))
-    );
+    let expected = (&Value::from("ERROR"), &Value::from(410));
+    assert_eq!((&frames[3]["type"], &frames[3]["object"]["code"]), expected);
     // From where it was it can go on.
     let since = first + 2;
     let mut again = watch(&client, &format!("resourceVersion={since}")).await;
@@ -131,18 +129,14 @@ async fn what_is_too_old_answers_410() {
         .rest()
         .await;
     let message = format!("too old resource version: {first} ({})", server.revision());
-    assert_eq!(
-        (&old[0]["type"], &old[0]["object"]["message"]),
-        (&"ERROR".into(), &message.into())
-    );
+    let expected = (&"ERROR".into(), &message.into());
+    assert_eq!((&old[0]["type"], &old[0]["object"]["message"]), expected);
     assert_eq!(old.len(), 1);
 
     let exact = format!("{LEASES}?resourceVersion={first}&resourceVersionMatch=Exact");
     let (status, failure) = get(&client, &exact).await;
-    assert_eq!(
-        (status, &failure["reason"]),
-        (StatusCode::GONE, &"Expired".into())
-    );
+    let expected = (StatusCode::GONE, &"Expired".into());
+    assert_eq!((status, &failure["reason"]), expected);
 
     let next = |token: &Value| format!("{LEASES}?continue={}", token.as_str().unwrap());
     let (status, failure) = get(&client, &next(&page["metadata"]["continue"])).await;

@@ -250,10 +250,8 @@ async fn a_server_that_does_not_select_is_reported_once_and_sends_everything() {
     assert_eq!(world.lists(), lists);
     world.create("late").await;
     pass(1).await;
-    assert_eq!(
-        (names(&store).len(), names(&other).len()),
-        (OBJECTS + 1, OBJECTS + 1)
-    );
+    let expected = (OBJECTS + 1, OBJECTS + 1);
+    assert_eq!((names(&store).len(), names(&other).len()), expected);
     let lines = log.lines("does not select by ranges");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("/configmaps"), "{lines:?}");

@@ -293,10 +293,8 @@ mod tests {
         let (line, end) = EXPIRED_EVENT.split_at(EXPIRED_EVENT.len() - 1);
         assert_eq!(end, b"\n");
         let event: serde_json::Value = serde_json::from_slice(line).unwrap();
-        assert_eq!(
-            (&event["type"], &event["object"]["code"]),
-            (&"ERROR".into(), &410.into())
-        );
+        let expected = (&"ERROR".into(), &410.into());
+        assert_eq!((&event["type"], &event["object"]["code"]), expected);
         let status: serde_json::Value = serde_json::from_slice(EXPIRED).unwrap();
         assert_eq!(event["object"], status);
     }

@@ -97,10 +97,8 @@ async fn the_lease_is_handed_over_when_the_guard_is_released_and_not_before() {
     let (guard, _) = leader(&cluster, config()).await;
     cluster.prefer("better");
     let to = Identity::new("better").unwrap();
-    assert_eq!(
-        guard.stopped().await,
-        StopReason::HandOver { to: to.clone() }
-    );
+    let expected = StopReason::HandOver { to: to.clone() };
+    assert_eq!(guard.stopped().await, expected);
     pass(9_000).await;
     assert!(guard.is_leader(), "it leads until it has stopped");
     assert_eq!(cluster.record().holder, Identity::new("me"));

@@ -71,16 +71,12 @@ async fn work_ends_and_fails_as_elsewhere() {
     assert_eq!(ended.outcome().await, seven);
     let failed = start(&cluster(), disabled(), |_| async { Err("disk full") });
     let (error, term) = ("disk full".to_owned(), TermEnd::Released);
-    assert_eq!(
-        failed.outcome().await,
-        RunOutcome::WorkFailed { error, term }
-    );
+    let expected = RunOutcome::WorkFailed { error, term };
+    assert_eq!(failed.outcome().await, expected);
     let panicked = start(&cluster(), disabled(), |_| async { panic!("at line 3") });
     let (message, term) = ("at line 3".to_owned(), TermEnd::Released);
-    assert_eq!(
-        panicked.outcome().await,
-        RunOutcome::WorkPanicked { message, term }
-    );
+    let expected = RunOutcome::WorkPanicked { message, term };
+    assert_eq!(panicked.outcome().await, expected);
 }
 
 #[tokio::test(start_paused = true)]

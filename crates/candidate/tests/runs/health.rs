@@ -74,10 +74,8 @@ async fn work_that_is_left_behind_keeps_the_probe_failing_after_the_run() {
     .await;
     let handle = running.handle.clone();
     running.shut_down();
-    assert_eq!(
-        running.outcome().await,
-        RunOutcome::TermEnded(TermEnd::WorkStillRuns)
-    );
+    let expected = RunOutcome::TermEnded(TermEnd::WorkStillRuns);
+    assert_eq!(running.outcome().await, expected);
     assert_eq!(cluster.record().holder, Identity::new("me"));
     eventually(|| handle.check_live().is_err()).await;
     drop(release);

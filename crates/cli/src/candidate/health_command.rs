@@ -225,14 +225,10 @@ mod tests {
     #[test]
     fn a_health_command_is_a_line_or_an_array() {
         let words = |text: &str| text.parse::<HealthCommand>().map(|command| command.0);
-        assert_eq!(
-            words("test -e x"),
-            Ok(vec!["sh".into(), "-c".into(), "test -e x".into()])
-        );
-        assert_eq!(
-            words(r#" ["cat", "/run/well"]"#),
-            Ok(vec!["cat".into(), "/run/well".into()])
-        );
+        let expected = Ok(vec!["sh".into(), "-c".into(), "test -e x".into()]);
+        assert_eq!(words("test -e x"), expected);
+        let expected = Ok(vec!["cat".into(), "/run/well".into()]);
+        assert_eq!(words(r#" ["cat", "/run/well"]"#), expected);
         for text in ["", "  ", "[]", r#"[""]"#, "[1]", "[ -e x ]"] {
             assert!(words(text).is_err(), "{text:?}");
         }

@@ -108,10 +108,8 @@ mod tests {
                     "why: \u{1b}[2J\u{9b}A\n  0.0s  x leads\u{202e}"
                 ))
                 .unwrap();
-            assert_eq!(
-                String::from_utf8(narration.into_inner()).unwrap(),
-                "         why: \\u{1b}[2J\\u{9b}A\\n  0.0s  x leads\\u{202e}\n"
-            );
+            let expected = "         why: \\u{1b}[2J\\u{9b}A\\n  0.0s  x leads\\u{202e}\n";
+            assert_eq!(String::from_utf8(narration.into_inner()).unwrap(), expected);
         }
     }
 

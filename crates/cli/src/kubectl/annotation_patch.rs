@@ -199,10 +199,8 @@ mod tests {
     fn a_name_that_would_lead_elsewhere_is_refused() {
         let resource = "leases.coordination.k8s.io";
         let object = |name| AnnotatedObject::new("v1", resource, "default", name);
-        assert_eq!(
-            object("web-0.b_C").unwrap().shown(),
-            "lease.coordination.k8s.io/web-0.b_C"
-        );
+        let expected = "lease.coordination.k8s.io/web-0.b_C";
+        assert_eq!(object("web-0.b_C").unwrap().shown(), expected);
         for name in ["", "..", "a/b", "a?b", "a%2fb", "a b", "-a", "\u{1b}"] {
             let error = object(name).unwrap_err().to_string();
             assert_eq!(error, format!("use {name:?}: no object can have that name"));

@@ -290,8 +290,6 @@ fn nothing_is_run_for_a_parent_that_has_died_already() {
     let folder = tempfile::tempdir().unwrap();
     let orphan = ["exec-with-parent", "1", "--", "echo", "ran"];
     let output = elector(&orphan, folder.path()).output().unwrap();
-    assert_eq!(
-        (output.status.code(), &*output.stdout),
-        (Some(126), &b""[..])
-    );
+    let expected = (Some(126), &b""[..]);
+    assert_eq!((output.status.code(), &*output.stdout), expected);
 }

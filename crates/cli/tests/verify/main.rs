@@ -16,10 +16,8 @@ use crate::recording::{FOLDER, GRANT_AFTER_CRASH, run, spoilt, text};
 fn a_recording_is_proven() {
     let output = run(&["-f", "watch.json", "-f", "work.json"], "");
     assert_eq!(text(&output.stderr), "");
-    assert_eq!(
-        text(&output.stdout),
-        std::fs::read_to_string(format!("{FOLDER}/proven.txt")).unwrap()
-    );
+    let expected = std::fs::read_to_string(format!("{FOLDER}/proven.txt")).unwrap();
+    assert_eq!(text(&output.stdout), expected);
     assert_eq!(output.status.code(), Some(0));
 }
 
@@ -29,10 +27,8 @@ fn a_recording_is_proven() {
 fn a_client_go_leader_that_was_paused_refutes_it() {
     let output = run(&["-f", "client-go.json"], "");
     assert_eq!(text(&output.stderr), "");
-    assert_eq!(
-        text(&output.stdout),
-        std::fs::read_to_string(format!("{FOLDER}/client-go.txt")).unwrap()
-    );
+    let expected = std::fs::read_to_string(format!("{FOLDER}/client-go.txt")).unwrap();
+    assert_eq!(text(&output.stdout), expected);
     assert_eq!(output.status.code(), Some(1));
     // Without the work trace, its Lease looks as it should, and tells nothing of how long it led.
     let watch = std::fs::read_to_string(format!("{FOLDER}/client-go.json")).unwrap();
@@ -52,10 +48,8 @@ fn a_client_go_leader_that_was_paused_refutes_it() {
 fn a_violation_is_shown_with_both_revisions() {
     let early = spoilt();
     let output = run(&["-f", "-", "-f", "work.json"], &early);
-    assert_eq!(
-        text(&output.stdout),
-        std::fs::read_to_string(format!("{FOLDER}/refuted.txt")).unwrap()
-    );
+    let expected = std::fs::read_to_string(format!("{FOLDER}/refuted.txt")).unwrap();
+    assert_eq!(text(&output.stdout), expected);
     assert_eq!(output.status.code(), Some(1));
 }
 
@@ -78,10 +72,8 @@ fn the_json_form_is_stable() {
         "excused findings invariants leaders lease longestGapSeconds moves namespace oneLeader revisions seconds \
          terms termsLed traced verdict"
     );
-    assert_eq!(
-        (&report["verdict"], &report["oneLeader"]),
-        (&json!("proven"), &json!("held"))
-    );
+    let expected = (&json!("proven"), &json!("held"));
+    assert_eq!((&report["verdict"], &report["oneLeader"]), expected);
     assert_eq!(
         (
             &report["revisions"],
@@ -91,10 +83,8 @@ fn the_json_form_is_stable() {
         (&json!(18), &json!(3), &json!(2))
     );
     assert_eq!(report["moves"][0], json!({"kind": "create", "count": 1}));
-    assert_eq!(
-        report["invariants"][0],
-        json!({"id": "S1", "says": "at most one leader at a time", "verdict": "held"})
-    );
+    let expected = json!({"id": "S1", "says": "at most one leader at a time", "verdict": "held"});
+    assert_eq!(report["invariants"][0], expected);
     assert_eq!(
         report["terms"][1],
         json!({

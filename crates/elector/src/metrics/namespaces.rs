@@ -107,10 +107,8 @@ mod tests {
     fn beyond_the_limit_one_value_is_shared_and_a_namespace_keeps_its_own() {
         let mut labels = NamespaceLabels::new(2);
         let values = values(&mut labels, &["a", "b", "c", "d", "a", "b", "c"]);
-        assert_eq!(
-            values,
-            ["a", "b", "_other_", "_other_", "a", "b", "_other_"]
-        );
+        let expected = ["a", "b", "_other_", "_other_", "a", "b", "_other_"];
+        assert_eq!(values, expected);
     }
 
     #[test]

@@ -179,10 +179,8 @@ mod tests {
         for version in 8..16 {
             let born = LeaseRecord::born(None);
             assert!(races.note_sent(&key(), ResourceVersion(version), true, &born));
-            assert_eq!(
-                races.next_look(at(0), &key(), newest(version)),
-                RaceStep::Judge
-            );
+            let expected = RaceStep::Judge;
+            assert_eq!(races.next_look(at(0), &key(), newest(version)), expected);
             races.lose(at(0), &key());
             let next = races.next_look(at(0), &key(), newest(version + 1));
             assert_eq!(next, RaceStep::Judge);

@@ -208,10 +208,8 @@ fn a_candidate_that_names_another_lease_leaves_the_first() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "one", 10));
     world.candidate(candidate("a", "two", 11));
-    assert_eq!(
-        (world.names("one"), world.names("two")),
-        (vec![], vec!["a".to_owned()])
-    );
+    let expected = (vec![], vec!["a".to_owned()]);
+    assert_eq!((world.names("one"), world.names("two")), expected);
     assert_eq!(world.dirty(), ["one", "two"]);
     // An older revision does not bring it back, nor does an older deletion take it away.
     world.candidate(candidate("a", "one", 9));
@@ -241,10 +239,8 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
     world
         .view
         .handle_candidates(now, &None, vec![candidate("a", "l", 10)]);
-    assert_eq!(
-        world.view.lease_version(&key("l")),
-        Some(ResourceVersion(20))
-    );
+    let expected = Some(ResourceVersion(20));
+    assert_eq!(world.view.lease_version(&key("l")), expected);
     let election = world.view.election(&key("l")).unwrap().unwrap();
     let known = election.candidates().next().unwrap();
     assert_eq!(known.version, ResourceVersion(21));

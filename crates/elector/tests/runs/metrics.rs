@@ -294,10 +294,8 @@ async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
         status.push(acting);
         let changes = scrape.by("elector_leader_changes_total", "reason");
         assert_eq!(changes, [("first", 1.0)].map(named));
-        assert_eq!(
-            scrape.by("elector_leases", "state"),
-            [("leaderless", 0.0), ("led", 1.0)].map(named)
-        );
+        let expected = [("leaderless", 0.0), ("led", 1.0)].map(named);
+        assert_eq!(scrape.by("elector_leases", "state"), expected);
     }
     status.sort_by(f64::total_cmp);
     assert_eq!(status, [0.0, 1.0]);

@@ -81,10 +81,8 @@ mod tests {
             assert_eq!(NewestVersion.because(better, other), *because);
         }
         let same = spec("1.9.0+a", "");
-        assert_eq!(
-            NewestVersion.compare(&same, &spec("1.9.0+b", "")),
-            Ordering::Equal
-        );
+        let expected = Ordering::Equal;
+        assert_eq!(NewestVersion.compare(&same, &spec("1.9.0+b", "")), expected);
     }
 
     #[test]

@@ -96,10 +96,8 @@ fn moves_for_balance_have_a_budget_of_their_own() {
     }
     fixture.register("c3", 5);
     let budget = HoldBackCause::Preemptions { count: 3, within };
-    assert_eq!(
-        held_back(&fixture).map(|(because, _)| because),
-        Some(budget)
-    );
+    let expected = Some(budget);
+    assert_eq!(held_back(&fixture).map(|(because, _)| because), expected);
 }
 
 /// (R23) What a holder makes room for is judged by the candidates, whichever elector asked it; one that is better, or

@@ -27,10 +27,8 @@ fn candidates_that_disagree_are_pinged_after_half_a_minute_and_the_others_are_no
     );
     for _ in 0..2 {
         let decision = fixture.step();
-        assert_eq!(
-            (decision.action(), decision.effects.len()),
-            (Action::Wait, 0)
-        );
+        let expected = (Action::Wait, 0);
+        assert_eq!((decision.action(), decision.effects.len()), expected);
         assert_eq!(fixture.wake(), (30.0, WakeReason::Disagreement));
         fixture.pass(29.999);
         assert_eq!(fixture.pinged(), [""; 0]);
@@ -77,10 +75,8 @@ fn one_list_among_single_wishes_makes_all_of_them_lists() {
     let single = CandidateSpec::parse("1.2.0", "1.0.0", "x/new").unwrap();
     let list = CandidateSpec::parse_list("1.1.0", "1.0.0", &["x/old", "x/new"]).unwrap();
     let (a, b) = (id("a"), id("b"));
-    assert_eq!(
-        Resolution::of([(&a, &single), (&b, &list)]),
-        Resolution::One(StrategyName::parse("x/old").unwrap())
-    );
+    let expected = Resolution::One(StrategyName::parse("x/old").unwrap());
+    assert_eq!(Resolution::of([(&a, &single), (&b, &list)]), expected);
 }
 
 /// (R7, S11) The stamp on the lease of another elector's strategy changes the strategy and nothing else; that of a holder

@@ -238,10 +238,8 @@ fn a_part_moves_for_balance_once_in_ten_minutes() {
     assert_eq!(group.loads(), loads(&[("a", 1), ("b", 2), ("c", 1)]));
     group.arrive("d", 1);
     group.pass(30);
-    assert_eq!(
-        group.loads(),
-        loads(&[("a", 1), ("b", 1), ("c", 1), ("d", 1)])
-    );
+    let expected = loads(&[("a", 1), ("b", 1), ("c", 1), ("d", 1)]);
+    assert_eq!(group.loads(), expected);
     assert_eq!(group.moved(), 2);
     // Two members end, and their parts go to the others; two come, and would get two of those back.
     for part in group.parts.values_mut() {

@@ -28,10 +28,8 @@ fn an_electee_that_never_accepts_is_passed_over() {
     fixture.grants("a");
     fixture.says("a has not accepted its grant yet");
     let (late, why) = fixture.wake();
-    assert_eq!(
-        (why, late > 3.3 && late < 3.4),
-        (WakeReason::AcceptLate, true)
-    );
+    let expected = (WakeReason::AcceptLate, true);
+    assert_eq!((why, late > 3.3 && late < 3.4), expected);
     fixture.pass(4.0);
     for name in ["a", "b"] {
         fixture.ack(name);
@@ -98,10 +96,8 @@ fn a_lease_that_no_candidate_names_is_never_written() {
     fixture.pass(3600.0);
     fixture.says("no candidate names this lease");
     let decision = fixture.step();
-    assert_eq!(
-        (decision.action(), &decision.effects[..]),
-        (Action::Leave, &[][..])
-    );
+    let expected = (Action::Leave, &[][..]);
+    assert_eq!((decision.action(), &decision.effects[..]), expected);
     assert_eq!(decision.wake, None);
 }
 

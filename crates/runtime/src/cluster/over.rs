@@ -150,10 +150,8 @@ mod tests {
         let error = cluster
             .request::<Lease>(target(Verb::Get), "/apis/x", None)
             .await;
-        assert_eq!(
-            error.unwrap_err().to_string(),
-            "get leases ns/web: no answer from the API server in 5s"
-        );
+        let expected = "get leases ns/web: no answer from the API server in 5s";
+        assert_eq!(error.unwrap_err().to_string(), expected);
     }
 
     #[tokio::test(start_paused = true)]

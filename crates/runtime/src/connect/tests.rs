@@ -136,10 +136,8 @@ async fn context_cluster_and_user_are_chosen_one_by_one() {
         (Some("one"), "n1")
     );
     assert!(!config.default_retry);
-    assert_eq!(
-        (config.connect_timeout, config.read_timeout),
-        (Some(Duration::from_secs(5)), None)
-    );
+    let expected = (Some(Duration::from_secs(5)), None);
+    assert_eq!((config.connect_timeout, config.read_timeout), expected);
     let args = ClientArgs {
         cluster: Some("c2".into()),
         as_user: Some("somebody".into()),

@@ -135,19 +135,15 @@ async fn a_name_that_is_taken_is_no_conflict_and_a_missing_namespace_no_missing_
         ),
     ]);
     let writer = writer(&script);
-    assert_eq!(
-        writer.post_lease(&key(), None).await,
-        WriteOutcome::AlreadyExists
-    );
+    let expected = WriteOutcome::AlreadyExists;
+    assert_eq!(writer.post_lease(&key(), None).await, expected);
     let outcome = writer.post_lease(&key(), None).await;
     assert_eq!(
         outcome.error().unwrap().to_string(),
         "create leases.coordination.k8s.io ns/l: https://script answered 404 NotFound: namespaces \"ns\" not found"
     );
-    assert_eq!(
-        writer.post_candidate(&candidate()).await.kind(),
-        WriteOutcomeKind::AlreadyExists
-    );
+    let expected = WriteOutcomeKind::AlreadyExists;
+    assert_eq!(writer.post_candidate(&candidate()).await.kind(), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -192,10 +188,8 @@ async fn candidates_are_written_to_the_api_that_is_served() {
     let name = Identity::new("c").unwrap();
     let read = writer.read_candidate("ns", &name).await.unwrap().unwrap();
     assert_eq!(read.api, CandidateApi::Elector);
-    assert_eq!(
-        writer.delete_candidate(&candidate()).await,
-        WriteOutcome::Done(())
-    );
+    let expected = WriteOutcome::Done(());
+    assert_eq!(writer.delete_candidate(&candidate()).await, expected);
     let judged = judged_candidate();
     let pinged = writer.ping_candidate(&judged, Timestamp::MIN).await;
     assert_eq!(pinged.done().unwrap().api, CandidateApi::Elector);

@@ -205,10 +205,8 @@ async fn a_leader_that_is_cut_off_says_no_at_its_deadline_and_so_does_its_stream
     let leader = blue.get("/leader");
     let expected = [&json!(false), &json!(0)];
     assert_eq!([&leader["is_leader"], &leader["remaining_ms"]], expected);
-    assert_eq!(
-        (leader["stopping"].clone(), blue.name().as_str()),
-        (json!(true), "")
-    );
+    let expected = (json!(true), "");
+    assert_eq!((leader["stopping"].clone(), blue.name().as_str()), expected);
     while next_data(&mut events).await["is_leader"] == true {}
     assert!(world.elapsed() - cut <= millis(left + 100));
     // A restarted process of that Pod is none that leads either.
@@ -236,10 +234,8 @@ async fn the_program_beside_has_its_grace_before_the_lease_is_given_away() {
         assert!(world.elapsed() - asked <= millis(10));
         if let Some(time) = program_is_done {
             pass(millis(time)).await;
-            assert_eq!(
-                world.lease("default", "web").holder().as_deref(),
-                Some(BLUE)
-            );
+            let expected = Some(BLUE);
+            assert_eq!(world.lease("default", "web").holder().as_deref(), expected);
             assert_eq!(blue.post("/release"), 200);
         }
         eventually(|| world.lease("default", "web").holder().is_none()).await;

@@ -304,10 +304,8 @@ mod tests {
                 ],
             })
         );
-        assert_eq!(
-            wanted(&service, 7, true).step(Some(&made)),
-            Ok(SliceStep::Nothing)
-        );
+        let expected = Ok(SliceStep::Nothing);
+        assert_eq!(wanted(&service, 7, true).step(Some(&made)), expected);
         let other_family = WantedSlice {
             family: AddressFamily::Ipv6,
             ..wanted(&service, 7, true)
@@ -367,9 +365,7 @@ mod tests {
         assert!(refusal(json!({"selector": {"app": "web"}})).contains("remove that"));
         assert!(refusal(json!({"type": "ExternalName"})).contains("ExternalName"));
         let by_name = json!({"ports": [{"port": 80, "targetPort": "http"}]});
-        assert_eq!(
-            refusal(by_name),
-            "its port has the targetPort \"http\", a name: give the number"
-        );
+        let expected = "its port has the targetPort \"http\", a name: give the number";
+        assert_eq!(refusal(by_name), expected);
     }
 }

@@ -176,9 +176,7 @@ mod tests {
         assert_eq!(aliases.replaced(said), expected);
         let mut value = json!({"shop": ["shop", {"till": "ü till"}]});
         aliases.replace(&mut value);
-        assert_eq!(
-            value,
-            json!({"shop": ["namespace-1", {"till": "ü namespace-2"}]})
-        );
+        let expected = json!({"shop": ["namespace-1", {"till": "ü namespace-2"}]});
+        assert_eq!(value, expected);
     }
 }

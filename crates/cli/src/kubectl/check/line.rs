@@ -191,10 +191,8 @@ mod tests {
     #[test]
     fn a_line_names_remedy_and_page() {
         let line = CheckLine::warning("policies", "a", "b");
-        assert_eq!(
-            line.cells()[2],
-            format!("a; b ({DOCUMENTATION}/operate.md#a-policy-refuses-renewals)")
-        );
+        let expected = format!("a; b ({DOCUMENTATION}/operate.md#a-policy-refuses-renewals)");
+        assert_eq!(line.cells()[2], expected);
         assert_eq!(CheckLine::ok("policies", "a").cells()[2], "a");
     }
 }

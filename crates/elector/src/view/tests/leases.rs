@@ -132,10 +132,8 @@ fn a_list_or_a_read_from_before_what_was_known_is_a_restored_store() {
     let expected = Err(Restored);
     assert_eq!(world.view.handle_lease_read(now, old(), known), expected);
     world.view.handle_lease_gap(&None);
-    assert_eq!(
-        world.view.handle_leases(now, &None, vec![old()]),
-        Err(Restored)
-    );
+    let expected = Err(Restored);
+    assert_eq!(world.view.handle_leases(now, &None, vec![old()]), expected);
 }
 
 #[test]
@@ -201,10 +199,8 @@ fn a_malformed_lease_in_a_list_does_not_hide_the_others() {
     world.candidate(candidate("b", "good", 10));
     world.list_leases(vec![malformed("bad", 11), lease("good", 12, held("b", 1))]);
     assert!(matches!(world.view.election(&key("bad")), Some(Err(_))));
-    assert_eq!(
-        world.view.lease_version(&key("good")),
-        Some(ResourceVersion(12))
-    );
+    let expected = Some(ResourceVersion(12));
+    assert_eq!(world.view.lease_version(&key("good")), expected);
 }
 
 #[test]

@@ -88,10 +88,8 @@ fn the_next_oldest_takes_a_place_that_becomes_free() {
     for second in 6..100 {
         world.candidate_gone(&format!("c{second:05}"), None);
     }
-    assert_eq!(
-        world.names("l"),
-        ["c00000", "c00001", "c00002", "c00004", "c00005"]
-    );
+    let expected = ["c00000", "c00001", "c00002", "c00004", "c00005"];
+    assert_eq!(world.names("l"), expected);
 }
 
 #[test]

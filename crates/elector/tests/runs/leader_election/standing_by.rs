@@ -34,10 +34,8 @@ async fn one_of_two_leads_and_both_say_so() {
     };
     assert_eq!(first.last_role(), Some(leading));
     assert!(second.says_that_it_stands_by());
-    assert_eq!(
-        log.lines("leading the electors"),
-        ["INFO leading the electors lease=elector-system/elector term=1"]
-    );
+    let expected = ["INFO leading the electors lease=elector-system/elector term=1"];
+    assert_eq!(log.lines("leading the electors"), expected);
     let holder = lock_holder(&cluster);
     let expected = format!(
         "INFO standing by lease=elector-system/elector reason=\"{holder} holds the lease\""

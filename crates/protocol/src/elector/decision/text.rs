@@ -173,9 +173,7 @@ mod tests {
             Reason::NoAck((0..count).map(name).collect()).to_string()
         };
         assert_eq!(names(2), "no candidate answers: c-0, c-1");
-        assert_eq!(
-            names(5000),
-            "no candidate answers: c-0, c-1, c-2, c-3, c-4, c-5, c-6, c-7 and 4992 more"
-        );
+        let expected = "no candidate answers: c-0, c-1, c-2, c-3, c-4, c-5, c-6, c-7 and 4992 more";
+        assert_eq!(names(5000), expected);
     }
 }

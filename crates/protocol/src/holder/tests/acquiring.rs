@@ -331,10 +331,8 @@ fn a_process_that_stood_still_reads_the_lease_before_it_acquires() {
     let mut fixture = led_by_another(plain(), 15);
     fixture.stand_still(30.0);
     fixture.run();
-    assert_eq!(
-        (&fixture.sent[..], fixture.reads),
-        (&[WriteKind::Acquire][..], 1)
-    );
+    let expected = (&[WriteKind::Acquire][..], 1);
+    assert_eq!((&fixture.sent[..], fixture.reads), expected);
     assert!(fixture.believes());
 }
 

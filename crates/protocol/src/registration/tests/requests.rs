@@ -128,10 +128,8 @@ fn a_withdrawal_that_the_server_refuses_is_over_and_is_not_begun_again() {
     registration.outcome(RegistrationOutcome::Refused);
     assert!(registration.is_withdrawn());
     registration.withdraw();
-    assert_eq!(
-        registration.step(NOW, at(20)),
-        RegistrationDecision::default()
-    );
+    let expected = RegistrationDecision::default();
+    assert_eq!(registration.step(NOW, at(20)), expected);
 }
 
 /// Another object of the name may say something else: it is written once, like that of an earlier life.

@@ -112,10 +112,8 @@ fn a_term_is_rejoined_by_a_later_life_of_its_instance_alone() {
             Some(breach) => assert_breach(&history, breach),
             None => {
                 let lease = verdict(&history).leases[&key()].clone();
-                assert_eq!(
-                    (&lease.breaches[..], &lease.terms[0].end),
-                    (&[][..], &RecordedEnd::Died)
-                );
+                let expected = (&[][..], &RecordedEnd::Died);
+                assert_eq!((&lease.breaches[..], &lease.terms[0].end), expected);
                 assert_eq!(lease.extent.changes[&LeaseChangeKind::Rejoin], 1);
             }
         }

@@ -156,10 +156,8 @@ fn a_plain_client_may_take_what_has_expired() {
     );
     let early = lease_verdict(taken(10.0));
     let breach = early.breaches.last().unwrap();
-    assert_eq!(
-        (breach.invariant, breach.level),
-        (Invariant::S3, GuaranteeLevel::AsClientGo)
-    );
+    let expected = (Invariant::S3, GuaranteeLevel::AsClientGo);
+    assert_eq!((breach.invariant, breach.level), expected);
     assert_eq!(breach.after, Some(ResourceVersion(13)));
 }
 

@@ -67,10 +67,8 @@ fn a_plain_client_that_shares_the_lease_is_judged_as_client_go() {
             lease.spec.strategy = Some("OldestEmulationVersion".to_owned());
         }
     }
-    assert_eq!(
-        midway(&strategic).breaches[0].level,
-        GuaranteeLevel::Promised
-    );
+    let expected = GuaranteeLevel::Promised;
+    assert_eq!(midway(&strategic).breaches[0].level, expected);
 }
 
 #[test]
