@@ -98,14 +98,26 @@ async fn take_turns(
     let all = (0..most.unwrap_or_default())
         .flat_map(|run| kinds.iter().map(move |kind| (run, *kind)))
         .filter(|(run, kind)| *run < args.runs_of(*kind));
-    let (shared, alone): (Vec<_>, Vec<_>) = all.partition(|(_, kind)| kind.case.shares());
-    // The kinds take turns, so that none has the machine's better minutes to itself. A cluster whose requests are counted
-    // has one run at a time.
-    for (runs, jobs) in [(shared, args.jobs.max(1)), (alone, 1)] {
+    // The kinds take turns, so that none has the machine's better minutes to itself. Those that are only watched need no
+    // turns, and while requests are counted nothing else may run on that cluster.
+    let (watched, all): (Vec<_>, Vec<_>) =
+        all.partition(|(_, kind)| kind.case == MeasuredCase::Equal);
+    let (counted, timed): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(_, kind)| kind.case == MeasuredCase::Quiet);
+    for (runs, jobs) in [(timed, args.jobs.max(1)), (watched, usize::MAX)] {
         let mut played = stream::iter(runs).map(play).buffer_unordered(jobs);
         while let Some((run, kind, figures)) = played.next().await {
             results.add(kind, run, figures)?;
         }
+    }
+    let (of_ours, of_theirs): (Vec<_>, Vec<_>) = counted
+        .into_iter()
+        .partition(|(_, kind)| kind.subject.is_elected_by_us());
+    let one_by_one = |runs| stream::iter(runs).then(play).boxed_local();
+    let mut played = stream::select(one_by_one(of_ours), one_by_one(of_theirs));
+    while let Some((run, kind, figures)) = played.next().await {
+        results.add(kind, run, figures)?;
     }
     Ok(())
 }

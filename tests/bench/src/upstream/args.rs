@@ -13,7 +13,7 @@ use elector_tests::rig::{CandidateBuilder, Implementation, Testbed};
 /// elects. Each run is one JSON line. Times are those that the candidates write themselves: work begins, work has ended.
 #[derive(Parser, Clone, Debug)]
 pub struct UpstreamArgs {
-    /// The number of runs of each case; of equal candidates a third of it, and of the fleets one
+    /// The number of runs of each case; of equal candidates a third of it, of quiet leases and fleets one
     #[arg(long, default_value_t = 10, conflicts_with = "quick")]
     pub runs: u32,
     /// The number of runs at once; they spend most of their time waiting
@@ -108,7 +108,7 @@ impl UpstreamArgs {
         let runs = if self.quick { 3 } else { self.runs };
         match kind.case {
             MeasuredCase::Equal => runs.div_ceil(3),
-            MeasuredCase::Fleet1000 | MeasuredCase::Fleet3000 => 1,
+            MeasuredCase::Quiet | MeasuredCase::Fleet1000 | MeasuredCase::Fleet3000 => 1,
             _ => runs,
         }
     }
@@ -117,11 +117,6 @@ impl UpstreamArgs {
 // === impl MeasuredCase ===
 
 impl MeasuredCase {
-    /// True where others may run on the same cluster at the same time.
-    pub(crate) fn shares(self) -> bool {
-        self < Self::Quiet
-    }
-
     /// The number of leases of a fleet.
     pub(crate) const fn fleet(self) -> Option<u32> {
         match self {
