@@ -33,10 +33,8 @@ fn a_candidate_adds_few_crates_to_a_program_with_a_client_of_kube() {
     let candidate = format!("elector-candidate = {{ path = {candidate:?} }}");
     let (bare, with) = (crates_of_program(""), crates_of_program(&candidate));
     let added: Vec<_> = with.difference(&bare).collect();
-    assert!(
-        added.iter().any(|it| it.starts_with("elector-candidate ")),
-        "{added:?}"
-    );
+    let holds = added.iter().any(|it| it.starts_with("elector-candidate "));
+    assert!(holds, "{added:?}");
     assert!(
         added.len() <= MOST_ADDED,
         "{} crates: {added:#?}",
@@ -52,11 +50,8 @@ fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
         for (feature, belongings) in BELONGINGS {
             for belonging in belongings.split(' ') {
                 let is_there = has(&brought, belonging);
-                assert_eq!(
-                    is_there,
-                    feature == features,
-                    "{belonging} with {features:?}"
-                );
+                let expected = feature == features;
+                assert_eq!(is_there, expected, "{belonging} with {features:?}");
             }
         }
     }

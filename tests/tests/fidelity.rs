@@ -96,10 +96,8 @@ fn a_page_of_a_forgotten_revision_is_refused_alike() -> Result<()> {
         forgotten_page(&client, async || server.compact()).await
     })?;
     println!("{real:#}");
-    ensure!(
-        real == embedded,
-        "- real\n{real:#}\n+ embedded\n{embedded:#}"
-    );
+    let holds = real == embedded;
+    ensure!(holds, "- real\n{real:#}\n+ embedded\n{embedded:#}");
     Ok(())
 }
 

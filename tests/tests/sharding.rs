@@ -82,10 +82,8 @@ async fn shares(cluster: &RealCluster) -> Result<()> {
         ensure!(0 < led && led < usize::from(RANGES), "one member leads all");
         // Uids spread evenly.
         let share = OBJECTS * led / usize::from(RANGES);
-        ensure!(
-            held.abs_diff(share) < OBJECTS / 5,
-            "{held} of {OBJECTS} objects"
-        );
+        let holds = held.abs_diff(share) < OBJECTS / 5;
+        ensure!(holds, "{held} of {OBJECTS} objects");
     }
 
     // Each change comes to one of them.
@@ -102,10 +100,8 @@ async fn shares(cluster: &RealCluster) -> Result<()> {
     println!("bytes of {OBJECTS} events: {received:?}");
     for (member, received) in members.iter().zip(&received) {
         let share = sent * member.led() / usize::from(RANGES);
-        ensure!(
-            received.abs_diff(share) < sent / 5,
-            "{received} of {sent} bytes"
-        );
+        let holds = received.abs_diff(share) < sent / 5;
+        ensure!(holds, "{received} of {sent} bytes");
     }
     let bodies = 2 * FILLING * OBJECTS;
     ensure!(sent < bodies, "{sent} bytes are twice those of the objects");

@@ -379,10 +379,8 @@ mod tests {
         let (_, here) = here.split_once("deny=\"cargo-deny ").unwrap();
         let (version, _) = here.split_once('"').unwrap();
         let nightly = read(".github/workflows/advisories.yaml");
-        assert!(
-            nightly.contains(&format!("cargo-deny@{version}\n")),
-            "{nightly}"
-        );
+        let holds = nightly.contains(&format!("cargo-deny@{version}\n"));
+        assert!(holds, "{nightly}");
     }
 
     #[test]

@@ -357,11 +357,8 @@ mod tests {
                 "/metadata/annotations",
                 json!({ "elector.dev/lease-duration": text }),
             );
-            assert_eq!(
-                candidate.candidate().unwrap().announced,
-                announced,
-                "{text}"
-            );
+            let expected = announced;
+            assert_eq!(candidate.candidate().unwrap().announced, expected, "{text}");
             let notes: Vec<_> = candidate.notes().iter().map(ToString::to_string).collect();
             let expected = note.map(|rule| {
                 format!("metadata.annotations[elector.dev/lease-duration]: Invalid value: {text:?}: {rule}")

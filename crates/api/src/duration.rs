@@ -131,11 +131,8 @@ mod tests {
             ("0.0000000001s", 0),
             ("1m1m", 120_000_000_000),
         ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_nanos(nanos)),
-                "{text}"
-            );
+            let expected = Ok(Duration::from_nanos(nanos));
+            assert_eq!(parse_duration(text), expected, "{text}");
         }
     }
 

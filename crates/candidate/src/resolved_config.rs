@@ -306,10 +306,8 @@ mod tests {
         assert_eq!(one.lease, LeaseKey::new("team", "web"));
         let host = pod_or_host_name();
         let name = one.identity.as_str();
-        assert!(
-            name.len() > 17 && (name.contains(&host) || host.is_empty()),
-            "{name} at {host}"
-        );
+        let holds = name.len() > 17 && (name.contains(&host) || host.is_empty());
+        assert!(holds, "{name} at {host}");
         let other = resolved(usual.clone(), "team");
         assert_ne!(
             one.identity, other.identity,

@@ -257,10 +257,8 @@ mod tests {
         for longest in [1, 2, 4, 8, 16, 32, 60, 60] {
             let longest = Duration::from_secs(longest);
             let next = pause.next(start, start.after(LONGEST_PAUSE));
-            assert!(
-                (longest / 2..=longest).contains(&next),
-                "{next:?} of {longest:?}"
-            );
+            let holds = (longest / 2..=longest).contains(&next);
+            assert!(holds, "{next:?} of {longest:?}");
             jittered |= next < longest;
         }
         assert!(jittered);

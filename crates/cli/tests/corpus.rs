@@ -31,8 +31,6 @@ fn explain_says_something_of_whatever_it_is_given() {
             explained += rows.as_array().unwrap().len();
         }
     }
-    assert!(
-        scripts > 50 && explained > 20,
-        "{scripts} scripts, {explained} leases"
-    );
+    let holds = scripts > 50 && explained > 20;
+    assert!(holds, "{scripts} scripts, {explained} leases");
 }

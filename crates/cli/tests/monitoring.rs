@@ -112,10 +112,8 @@ fn the_alerts_ask_for_what_there_is_and_tell_what_they_found() {
     for rule in rules {
         let name = rule["alert"].as_str().unwrap();
         let heading = format!("\n### {name}\n");
-        assert!(
-            operate.contains(&heading),
-            "docs/operate.md has no {heading:?}"
-        );
+        let holds = operate.contains(&heading);
+        assert!(holds, "docs/operate.md has no {heading:?}");
         let anchor = format!("/docs/operate.md#{}", name.to_lowercase());
         let runbook = rule["annotations"]["runbook_url"].as_str().unwrap();
         assert!(runbook.ends_with(&anchor), "{runbook} is not of {name}");
@@ -132,10 +130,8 @@ fn the_alerts_ask_for_what_there_is_and_tell_what_they_found() {
         {
             let end = |c: char| c != '_' && !c.is_ascii_alphanumeric();
             let label = part.split(end).next().unwrap();
-            assert!(
-                query.groups.contains(label),
-                "{name} has no label {label} to tell"
-            );
+            let holds = query.groups.contains(label);
+            assert!(holds, "{name} has no label {label} to tell");
         }
     }
 }

@@ -98,11 +98,8 @@ fn the_next_action_follows_from_the_ages_of_the_objects() {
     ] {
         let explained = explain(lease, candidates);
         let reason = &explained.reason;
-        assert_eq!(
-            (explained.action, explained.holder),
-            (action, holder.map(id)),
-            "{reason}"
-        );
+        let expected = (action, holder.map(id));
+        assert_eq!((explained.action, explained.holder), expected, "{reason}");
         let ping: Vec<_> = ping.map(id).into_iter().collect();
         assert_eq!(explained.ping, ping, "{reason}");
     }

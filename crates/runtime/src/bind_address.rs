@@ -121,11 +121,8 @@ mod tests {
             " 8080",
             "[::1]",
         ] {
-            assert_eq!(
-                text.parse::<BindAddress>(),
-                Err(BindAddressError),
-                "{text:?}"
-            );
+            let expected = Err(BindAddressError);
+            assert_eq!(text.parse::<BindAddress>(), expected, "{text:?}");
         }
     }
 }

@@ -191,10 +191,8 @@ mod tests {
     fn what_the_client_wrote_is_not_repeated() {
         let (code, body) = answer("/livez?exclude=loop&exclude=secret&exclude=<b>&verbose=1");
         assert_eq!(code, 200);
-        assert!(
-            body.contains("no matches for 2 of the names\nlivez check passed"),
-            "{body}"
-        );
+        let holds = body.contains("no matches for 2 of the names\nlivez check passed");
+        assert!(holds, "{body}");
         assert!(!body.contains("secret") && !body.contains("<b>"), "{body}");
         for path in [
             "/",
@@ -204,11 +202,8 @@ mod tests {
             "/LIVEZ",
             "/readyz/loop",
         ] {
-            assert_eq!(
-                answer(path),
-                (404, "404 page not found\n".to_owned()),
-                "{path}"
-            );
+            let expected = (404, "404 page not found\n".to_owned());
+            assert_eq!(answer(path), expected, "{path}");
         }
     }
 }

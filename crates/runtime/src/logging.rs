@@ -390,9 +390,7 @@ mod tests {
     #[test]
     fn a_broken_filter_is_refused() {
         let error = json().filter(Some("a=b=c")).unwrap_err();
-        assert!(
-            error.to_string().starts_with("understand $RUST_LOG: "),
-            "{error}"
-        );
+        let holds = error.to_string().starts_with("understand $RUST_LOG: ");
+        assert!(holds, "{error}");
     }
 }

@@ -92,10 +92,8 @@ async fn a_task_that_the_work_leaves_behind_is_found() {
             continue;
         }
         let message = failure(|| report.assert_nothing_late());
-        assert!(
-            message.starts_with("the work acted when its time was over"),
-            "{message}"
-        );
+        let holds = message.starts_with("the work acted when its time was over");
+        assert!(holds, "{message}");
         let rows = report.late_effects().count();
         assert!((14..=16).contains(&rows), "{rows} rows");
         assert_eq!(message.matches("\"row\"").count(), rows);
@@ -229,10 +227,8 @@ async fn what_a_test_does_wrong_is_said() {
         let _program: ControllerProgram =
             cluster.run(bad.clone(), |_, _| async { Ok::<(), String>(()) });
     });
-    assert!(
-        message.starts_with("configure program: version is missing"),
-        "{message}"
-    );
+    let holds = message.starts_with("configure program: version is missing");
+    assert!(holds, "{message}");
 }
 
 /// A run of a test is like the last, the pauses after failures included, whose lengths are drawn at random elsewhere.

@@ -241,11 +241,8 @@ mod tests {
             (&solo, "with-a-token", Some(Implementation::Elector)),
             (&solo, "elector.dev:reserved-from:x", None),
         ] {
-            assert_eq!(
-                participants.implementation(lease, name),
-                implementation,
-                "{name}"
-            );
+            let expected = implementation;
+            assert_eq!(participants.implementation(lease, name), expected, "{name}");
         }
     }
 }

@@ -39,10 +39,8 @@ fn is_what_happened(measured: &ScaleFigures) {
     assert!(hold.fleet.renewals > 0);
     assert_eq!(hold.fleet.renewals, hold.fleet.lease_events);
     let resident = &measured.resident;
-    assert!(
-        resident.idle > 0 && resident.idle <= resident.most,
-        "{resident:?}"
-    );
+    let holds = resident.idle > 0 && resident.idle <= resident.most;
+    assert!(holds, "{resident:?}");
     assert!(measured.to_grant.max <= measured.to_lead.max);
     assert!(measured.led >= measured.to_lead.max, "{measured:?}");
 }

@@ -347,14 +347,10 @@ mod tests {
                 .unwrap()
                 .stamps
                 .join(" ");
-            assert!(
-                stamps.contains(&format!("gitVersion={}", toolbox.version())),
-                "{stamps}"
-            );
-            assert!(
-                stamps.contains(&format!("gitMinor={}", release.minor())),
-                "{stamps}"
-            );
+            let holds = stamps.contains(&format!("gitVersion={}", toolbox.version()));
+            assert!(holds, "{stamps}");
+            let holds = stamps.contains(&format!("gitMinor={}", release.minor()));
+            assert!(holds, "{stamps}");
         }
     }
 
@@ -379,16 +375,12 @@ mod tests {
     fn empty_assets_and_unknown_releases_are_named() {
         let empty = tempfile::tempdir().unwrap();
         let error = Toolbox::with_assets(None, Some(empty.path().to_owned())).unwrap_err();
-        assert!(
-            format!("{error:#}").contains("KUBEBUILDER_ASSETS"),
-            "{error:#}"
-        );
+        let holds = format!("{error:#}").contains("KUBEBUILDER_ASSETS");
+        assert!(holds, "{error:#}");
         let error = Toolbox::with_assets(Some(release("1.19")), None)
             .unwrap_err()
             .to_string();
-        assert!(
-            error.starts_with("Kubernetes 1.19 is not pinned: choose one of 1.31,"),
-            "{error}"
-        );
+        let holds = error.starts_with("Kubernetes 1.19 is not pinned: choose one of 1.31,");
+        assert!(holds, "{error}");
     }
 }

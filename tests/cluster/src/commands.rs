@@ -106,10 +106,8 @@ mod tests {
             .err()
             .unwrap()
             .to_string();
-        assert!(
-            error.contains("exit status: 3") && error.ends_with(": alas"),
-            "{error}"
-        );
+        let holds = error.contains("exit status: 3") && error.ends_with(": alas");
+        assert!(holds, "{error}");
         assert!(show_and_run(&mut shell("exit 3")).is_err());
     }
 }

@@ -115,10 +115,8 @@ mod tests {
     #[test]
     fn a_page_says_once_where_it_was_made() {
         let made = made_here().unwrap();
-        assert!(
-            made.starts_with(MADE) && made.contains(", Rust 1."),
-            "{made}"
-        );
+        let holds = made.starts_with(MADE) && made.contains(", Rust 1.");
+        assert!(holds, "{made}");
         let page = signed("# Page\n\n| row |\n", "Made on another one.");
         assert_eq!(page, "# Page\n\n| row |\n\nMade on another one.\n");
         let expected = format!("# Page\n\n| row |\n\n{made}\n");

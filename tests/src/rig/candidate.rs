@@ -354,10 +354,8 @@ impl StartedCandidate {
     pub async fn ends_well(&mut self) -> Result<()> {
         let status = self.process.exit(PROMPTLY).await?;
         let (name, output) = (&self.name, self.process.output()?);
-        ensure!(
-            status.success(),
-            "{name} ended with {status}; it wrote:\n{output}"
-        );
+        let holds = status.success();
+        ensure!(holds, "{name} ended with {status}; it wrote:\n{output}");
         Ok(())
     }
 

@@ -298,10 +298,8 @@ impl TestSite {
 
     /// Restarts the API server, which logs all writes of Leases and LeaseCandidates from then on.
     pub async fn audit(&self) -> Result<AuditLog> {
-        ensure!(
-            !self.mode.is_embedded(),
-            "the embedded API server logs no writes"
-        );
+        let holds = !self.mode.is_embedded();
+        ensure!(holds, "the embedded API server logs no writes");
         let (log, flags) = AuditLog::in_folder(&self.folder)?;
         let options = Options {
             apiserver_flags: flags,

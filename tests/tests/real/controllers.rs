@@ -146,10 +146,8 @@ impl Replicas {
                 // Sooner than the lease could have expired: it was given up.
                 self.reconcile(GIVEN_UP).await?;
                 let status = leader.process.exit(PROMPTLY).await?;
-                ensure!(
-                    !status.success(),
-                    "a leader without its controller ended well"
-                );
+                let holds = !status.success();
+                ensure!(holds, "a leader without its controller ended well");
             }
             ReplicaFault::Stop => {
                 self.testbed.judge_by_lease(&leader);

@@ -77,10 +77,8 @@ async fn drained(testbed: Arc<Testbed>) -> Result<()> {
             let mut later = revisions(entries, testbed.lease_name());
             if let Some((_, granted)) = later.find(|(lease, _)| is_later(lease)) {
                 let late = between(granted, *last);
-                ensure!(
-                    late.is_zero(),
-                    "term {term} answered {late:?} after its end"
-                );
+                let holds = late.is_zero();
+                ensure!(holds, "term {term} answered {late:?} after its end");
             }
         }
         Ok(())

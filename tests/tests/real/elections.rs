@@ -48,10 +48,8 @@ async fn cold_start(testbed: Arc<Testbed>) -> Result<()> {
         // It cannot be asked to make room: the best that had registered when the choice was made stays.
         let choice = chosen_among(&testbed)?;
         if let Some(best) = choice.iter().min_by_key(|name| rank(name)) {
-            ensure!(
-                rank(&first) <= rank(best),
-                "{first} leads, and {best} was there before"
-            );
+            let holds = rank(&first) <= rank(best);
+            ensure!(holds, "{first} leads, and {best} was there before");
         }
         return testbed.stays(&first, 3).await;
     }
@@ -100,10 +98,8 @@ async fn better_arrives(testbed: Arc<Testbed>) -> Result<()> {
         let standings = explanation["candidates"].as_array().into_iter().flatten();
         let best = standings.filter(|each| each["rank"] == 1);
         let best: Vec<_> = best.map(|each| &each["name"]).collect();
-        ensure!(
-            explanation["holder"] == "holder" && explanation["action"] == "none",
-            "{explanation:#}"
-        );
+        let holds = explanation["holder"] == "holder" && explanation["action"] == "none";
+        ensure!(holds, "{explanation:#}");
         ensure!(best == ["better"], "{explanation:#}");
         return testbed.stays("holder", 6).await;
     }

@@ -120,10 +120,8 @@ pub(crate) fn few_writes(testbed: &Testbed, most_signals: usize, most_pings: usi
     let journal = testbed.journal();
     let (signals, pings) = journal.read(|entries| (signals(entries), pings(entries)));
     println!("{signals} writes of the lease that are no renewals, {pings} pings");
-    ensure!(
-        signals <= most_signals,
-        "{signals} writes of the lease that are no renewals"
-    );
+    let holds = signals <= most_signals;
+    ensure!(holds, "{signals} writes of the lease that are no renewals");
     ensure!(pings <= most_pings, "{pings} pings");
     Ok(())
 }

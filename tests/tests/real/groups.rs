@@ -138,10 +138,8 @@ async fn cost(
         for (member, open) in members.iter().zip(&open) {
             let led = member.led(&holders).count();
             let most = 2 + led.max(1);
-            ensure!(
-                (2..=most).contains(open),
-                "{open} connections for {led} parts"
-            );
+            let holds = (2..=most).contains(open);
+            ensure!(holds, "{open} connections for {led} parts");
         }
         // One that leads nothing writes nothing.
         ensure!(open.iter().any(|open| *open >= 3), "{open:?} connections");
@@ -169,10 +167,8 @@ pub(crate) async fn led_by_others(
     let led = async || {
         let holders = holders(testbed).await?;
         let others = holders.values().filter(|(holder, _)| !is_of(holder, who));
-        ensure!(
-            others.count() == parts,
-            "not led by others than {who}: {holders:?}"
-        );
+        let holds = others.count() == parts;
+        ensure!(holds, "not led by others than {who}: {holders:?}");
         Ok(holders)
     };
     eventually(within, led).await

@@ -91,10 +91,8 @@ async fn done_to_one<C>(
         let led = journal.until("one leads and renews", limit + PROMPTLY * 2, look);
         let took = between(done, led.await?);
         ensure!(took <= limit, "no candidate led for {took:?}");
-        ensure!(
-            !write.until.is_zero() || took.is_zero(),
-            "the leader did not lead on"
-        );
+        let holds = !write.until.is_zero() || took.is_zero();
+        ensure!(holds, "the leader did not lead on");
         Ok(took)
     };
     let took: Result<Duration> = outcome.await;

@@ -284,10 +284,8 @@ impl FaultRun {
             "{terms} terms, {kills} kills, {terminations} terminations, {stops} stops, {writes} writes of a stranger"
         );
         self.testbed.figure("client-go beside one of ours", beside);
-        ensure!(
-            self.struck.iter().all(|count| *count >= ENOUGH),
-            "too few faults to show anything"
-        );
+        let holds = self.struck.iter().all(|count| *count >= ENOUGH);
+        ensure!(holds, "too few faults to show anything");
         Ok(())
     }
 

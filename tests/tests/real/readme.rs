@@ -60,10 +60,8 @@ async fn of_readme(outer: Arc<Testbed>) -> Result<()> {
         fs::write(&picture, drawn)?;
     } else {
         let kept = fs::read_to_string(&picture)?;
-        ensure!(
-            leaders(&kept) == leaders(&drawn),
-            "{PICTURE} has other leaders than:\n{drawn}"
-        );
+        let holds = leaders(&kept) == leaders(&drawn);
+        ensure!(holds, "{PICTURE} has other leaders than:\n{drawn}");
     }
     Ok(())
 }

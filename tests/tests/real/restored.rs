@@ -87,10 +87,8 @@ pub(crate) fn one_at_a_time(testbed: &Testbed, least: usize) -> Result<()> {
     ensure!(intervals.len() >= least, "there were only {intervals:?}");
     for pair in intervals.windows(2) {
         let (before, after) = (&pair[0], &pair[1]);
-        ensure!(
-            before.to.unwrap_or_else(now) <= after.from,
-            "two led at once: {before:?} and {after:?}"
-        );
+        let holds = before.to.unwrap_or_else(now) <= after.from;
+        ensure!(holds, "two led at once: {before:?} and {after:?}");
     }
     Ok(())
 }

@@ -71,10 +71,8 @@ async fn elect(testbed: &Testbed) -> Result<()> {
             .filter(|record| record.preferred_holder.is_some())
             .count()
     });
-    ensure!(
-        asked_to_yield == 0,
-        "one of two equals was asked to make room"
-    );
+    let holds = asked_to_yield == 0;
+    ensure!(holds, "one of two equals was asked to make room");
     Ok(())
 }
 

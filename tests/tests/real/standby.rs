@@ -44,10 +44,8 @@ async fn stopped(testbed: Arc<Testbed>) -> Result<()> {
     // One that acts writes more than the lock.
     let writes = audit.writes_of("active")?;
     let mut elsewhere = writes.iter().map(|write| &write.what);
-    ensure!(
-        elsewhere.any(|what| !what.contains(" elector-system/")),
-        "the active elector wrote no more than {writes:?}"
-    );
+    let holds = elsewhere.any(|what| !what.contains(" elector-system/"));
+    ensure!(holds, "the active elector wrote no more than {writes:?}");
 
     let asleep = testbed.note("stop the active elector");
     active.signal(Signal::STOP)?;

@@ -54,10 +54,8 @@ async fn plain_holder(testbed: Arc<Testbed>) -> Result<()> {
         renewals.dedup();
         (renewals.len(), all)
     });
-    ensure!(
-        renewals == revisions,
-        "the lease of a plain holder was written"
-    );
+    let holds = renewals == revisions;
+    ensure!(holds, "the lease of a plain holder was written");
     let (killed, limit) = (plain.kill()?, crash_limit(OURS));
     let figure = "until the candidate leads";
     testbed

@@ -103,10 +103,8 @@ async fn go(testbed: Arc<Testbed>) -> Result<()> {
 /// An API server whose cache is behind that of the other is no store that was restored from a backup.
 fn is_no_restore(output: &str) -> Result<()> {
     let restored = output.contains("restored to an older version");
-    ensure!(
-        !restored,
-        "the elector dropped what it had watched:\n{output}"
-    );
+    let holds = !restored;
+    ensure!(holds, "the elector dropped what it had watched:\n{output}");
     Ok(())
 }
 

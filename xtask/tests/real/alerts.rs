@@ -74,11 +74,8 @@ fn promtool_finds_each_alert_firing_at_its_fault_and_at_no_other() {
         .iter()
         .flat_map(|it| it.fires.iter().copied())
         .collect();
-    assert_eq!(
-        tried,
-        alerts(&rules),
-        "each alert has a fault that it fires at"
-    );
+    let expected = alerts(&rules);
+    assert_eq!(tried, expected, "each alert has a fault that it fires at");
     scenarios.extend(faults);
     let tests: Vec<_> = scenarios.iter().map(test).collect();
     let tests = json!({

@@ -354,10 +354,8 @@ fn helm_installs_the_chart_and_takes_it_away() {
     let flags = "--server-side --force-conflicts";
     let difference = said(&is_as_the_overlay(&kubeconfig, MODES[0], flags));
     let changed = difference.lines().filter(|line| line.starts_with("+++ "));
-    assert!(
-        changed.clone().all(|line| line.contains("v1.Namespace.")),
-        "{difference}"
-    );
+    let holds = changed.clone().all(|line| line.contains("v1.Namespace."));
+    assert!(holds, "{difference}");
     on(&kubeconfig, &["uninstall", NAME, NAMESPACE]);
     let left = |kind: &str| said(&ask(&kubeconfig, &format!("get {kind} --output=name")));
     for kind in "validatingadmissionpolicies clusterroles flowschemas deployments".split(' ') {
@@ -483,10 +481,8 @@ fn helm_refuses_replicas_of_an_adopter_without_an_election() {
     let spec = &of_kind(&alone, "Deployment")["spec"];
     assert_eq!(spec["strategy"]["type"], "Recreate");
     let env = spec["template"]["spec"]["containers"][0]["env"].to_string();
-    assert!(
-        env.contains(r#"{"name":"ELECTOR_MODE","value":"disabled"}"#),
-        "{env}"
-    );
+    let holds = env.contains(r#"{"name":"ELECTOR_MODE","value":"disabled"}"#);
+    assert!(holds, "{env}");
     let lint = helm(&["lint", "--strict", "../adopters/chart"]);
     assert!(lint.status.success(), "{}", said(&lint));
 }

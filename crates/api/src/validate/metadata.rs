@@ -211,10 +211,8 @@ mod tests {
     fn assert_begin(errors: &[FieldError], expected: &[&str]) {
         let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
         let alike = |(text, start): (&String, &&str)| text.starts_with(start);
-        assert!(
-            texts.len() == expected.len() && texts.iter().zip(expected).all(alike),
-            "{texts:#?} do not begin with {expected:#?}"
-        );
+        let holds = texts.len() == expected.len() && texts.iter().zip(expected).all(alike);
+        assert!(holds, "{texts:#?} do not begin with {expected:#?}");
     }
 
     #[test]

@@ -50,11 +50,8 @@ async fn other_kinds_are_served_as_configured() {
         assert_eq!(status(&me, WIDGETS).await, widgets, "{kinds:?}");
         // These are what they are, whatever else is served.
         let absent = "/apis/elector.dev/v1alpha1/leasecandidates";
-        assert_eq!(
-            status(&me, absent).await,
-            StatusCode::NOT_FOUND,
-            "{kinds:?}"
-        );
+        let expected = StatusCode::NOT_FOUND;
+        assert_eq!(status(&me, absent).await, expected, "{kinds:?}");
     }
 }
 
@@ -144,10 +141,8 @@ async fn a_definition_that_goes_takes_its_objects_along() {
     let path = format!("{definitions}/widgets.example.com");
     ask(&me, Method::DELETE, &path, None).await.unwrap();
     assert_eq!(frames.next().await.unwrap().unwrap()["type"], "DELETED");
-    assert!(
-        frames.next().await.is_none(),
-        "the watch ends with its kind"
-    );
+    let holds = frames.next().await.is_none();
+    assert!(holds, "the watch ends with its kind");
     assert_eq!(status(&me, WIDGETS).await, StatusCode::NOT_FOUND);
     assert_eq!(server.object("widgets", ("default", "a")), None);
 }

@@ -72,10 +72,8 @@ async fn the_first_version_has_a_list_of_strategies() {
     let (status, failure) = post(&client, FIRST, "x", json!({"preferredStrategies": "x"})).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     let end = "Go struct field LeaseCandidateSpec.spec.preferredStrategies of type []v1.CoordinatedLeaseStrategy";
-    assert!(
-        failure["message"].as_str().unwrap().ends_with(end),
-        "{failure}"
-    );
+    let holds = failure["message"].as_str().unwrap().ends_with(end);
+    assert!(holds, "{failure}");
 }
 
 #[tokio::test(start_paused = true)]

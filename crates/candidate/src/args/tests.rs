@@ -51,16 +51,12 @@ fn each_flag_has_its_variable_and_what_happens_without_it_in_the_help() {
         let help = arg.get_help().unwrap().to_string();
         let has_default = !arg.get_default_values().is_empty() || help.contains("[default: ");
         let is_switch = !arg.get_action().takes_values();
-        assert!(
-            has_default || is_switch || arg.is_required_set(),
-            "--{flag}"
-        );
+        let holds = has_default || is_switch || arg.is_required_set();
+        assert!(holds, "--{flag}");
     }
     let help = ProgramCli::command().render_long_help().to_string();
-    assert!(
-        help.contains("[env: ELECTOR_MODE=") && help.contains("[default: auto]"),
-        "{help}"
-    );
+    let holds = help.contains("[env: ELECTOR_MODE=") && help.contains("[default: auto]");
+    assert!(holds, "{help}");
 }
 
 #[test]
@@ -335,8 +331,6 @@ fn a_pod_is_the_owner_by_its_uid_and_the_name_of_the_environment() {
     assert_eq!(parse(&[]).owner(Some("web-0".to_owned())), Ok(None));
     let plain = parse(&["--mode", "plain", "--pod-uid", "5f1e"]);
     let refusal = plain.config("").unwrap_err().to_string();
-    assert!(
-        refusal.contains("does not go with --mode plain"),
-        "{refusal}"
-    );
+    let holds = refusal.contains("does not go with --mode plain");
+    assert!(holds, "{refusal}");
 }

@@ -80,11 +80,8 @@ mod tests {
         pace.note_free(0, at(1_000));
         let over = 1 + 5_000 + 11 * 250;
         assert_eq!(delays(over - 1), [0, 350, 725]);
-        assert_eq!(
-            delays(over),
-            [0, 350, 475],
-            "one of them was free again later"
-        );
+        let expected = [0, 350, 475];
+        assert_eq!(delays(over), expected, "one of them was free again later");
         assert_eq!(delays(60_000), [0, 100, 225]);
     }
 
@@ -93,10 +90,8 @@ mod tests {
         let firsts = (0..300).map(|n| first_part(&format!("web-{n:016x}"), 16));
         let mut counts = [0_u32; 16];
         firsts.for_each(|first| counts[first as usize] += 1);
-        assert!(
-            counts.iter().all(|count| (4..50).contains(count)),
-            "{counts:?}"
-        );
+        let holds = counts.iter().all(|count| (4..50).contains(count));
+        assert!(holds, "{counts:?}");
         assert_eq!(first_part("", 16), 5, "the offset basis of FNV-1a");
         assert_eq!(first_part("any", 1), 0);
     }

@@ -116,11 +116,8 @@ async fn a_guard_that_is_kept_too_long_leaves_the_lease_to_expire() {
     cluster.prefer("better");
     guard.stopped().await;
     pass(30_000).await;
-    assert_eq!(
-        cluster.record().holder,
-        Identity::new("me"),
-        "not handed over"
-    );
+    let expected = Identity::new("me");
+    assert_eq!(cluster.record().holder, expected, "not handed over");
     let renewed = cluster.last("PUT leases/web");
     assert!(cluster.now().since(renewed) > seconds(15), "nor renewed");
     assert!(!guard.is_leader() && !handle.is_leader());

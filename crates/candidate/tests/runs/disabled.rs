@@ -49,18 +49,14 @@ async fn the_work_runs_at_once_its_guard_says_yes_and_no_request_is_sent() {
     assert!(running.handle.is_leader());
     let handle = running.handle.clone();
     running.releases().await;
-    assert!(
-        drained.load(Ordering::SeqCst),
-        "dropped before its grace was over"
-    );
+    let holds = drained.load(Ordering::SeqCst);
+    assert!(holds, "dropped before its grace was over");
     assert!(!guard.is_leader() && !handle.is_leader());
     assert_eq!(cluster.requests().len(), 0);
     let warnings = log.lines("WARN");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(
-        warnings[0].contains("leader election is disabled"),
-        "{warnings:?}"
-    );
+    let holds = warnings[0].contains("leader election is disabled");
+    assert!(holds, "{warnings:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,10 +97,8 @@ async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped()
     let told = cluster.now();
     running.releases().await;
     let took = cluster.now().since(told);
-    assert!(
-        took >= Duration::from_secs(10) && took < Duration::from_secs(12),
-        "{took:?}"
-    );
+    let holds = took >= Duration::from_secs(10) && took < Duration::from_secs(12);
+    assert!(holds, "{took:?}");
 }
 
 /// Where there is no cluster, as on the machine of a developer.
@@ -126,9 +120,7 @@ async fn a_disabled_election_needs_no_cluster() {
 async fn a_kubeconfig_that_is_not_there_is_an_error_to_connect() {
     let nowhere = elector_candidate::ClientArgs::of_kubeconfig("/nowhere/kubeconfig");
     let error = Cluster::connect_with(&nowhere).await.unwrap_err();
-    assert!(
-        matches!(error, elector_candidate::Error::Connect(_)),
-        "{error}"
-    );
+    let holds = matches!(error, elector_candidate::Error::Connect(_));
+    assert!(holds, "{error}");
     assert!(error.to_string().contains("/nowhere/kubeconfig"), "{error}");
 }

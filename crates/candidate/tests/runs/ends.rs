@@ -35,10 +35,8 @@ async fn a_shutdown_stops_the_work_withdraws_and_only_then_releases() {
         async move {
             leadership.stopped().await;
             tokio::time::sleep(Duration::from_secs(8)).await;
-            assert!(
-                leadership.is_leader(),
-                "renewals go on while the work drains"
-            );
+            let holds = leadership.is_leader();
+            assert!(holds, "renewals go on while the work drains");
             assert!(seen.record().holder.is_some(), "released with work alive");
             done.store(true, Ordering::SeqCst);
             Ok(0)

@@ -18,11 +18,8 @@ fn with_mode(mode: Mode) -> Config {
 async fn ends(cluster: &OneLease, mut running: RunningCandidate, state: &str) {
     let told = cluster.now();
     running.shut_down();
-    assert_eq!(
-        running.outcome().await,
-        RunOutcome::ShutDown(None),
-        "{state}"
-    );
+    let expected = RunOutcome::ShutDown(None);
+    assert_eq!(running.outcome().await, expected, "{state}");
     let took = cluster.now().since(told);
     assert!(took <= AT_ONCE, "{state}: {took:?}");
 }

@@ -20,10 +20,8 @@ async fn a_shutdown_waits_for_a_silent_server_for_two_request_timeouts() {
     let outcome = running.outcome().await;
     assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Unconfirmed)));
     let waited = cluster.now().since(begun);
-    assert!(
-        waited >= seconds(4) && waited < Duration::from_millis(4_020),
-        "{waited:?}"
-    );
+    let holds = waited >= seconds(4) && waited < Duration::from_millis(4_020);
+    assert!(holds, "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -35,11 +33,8 @@ async fn a_candidate_that_cannot_be_deleted_does_not_hold_up_the_release() {
         cluster.inject(rule);
         running.shut_down();
         pass(50).await;
-        assert_eq!(
-            cluster.record().occupancy(),
-            Occupancy::Released,
-            "{refused}"
-        );
+        let expected = Occupancy::Released;
+        assert_eq!(cluster.record().occupancy(), expected, "{refused}");
         let outcome = running.outcome().await;
         assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
     }

@@ -83,11 +83,8 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
     cluster.ping(V1BETA1, "me");
     tokio::time::sleep(Duration::from_secs(1)).await;
     let history = cluster.history();
-    assert_eq!(
-        history[3..],
-        ["release", "grant me", "ping"],
-        "neither accepted nor answered yet"
-    );
+    let expected = ["release", "grant me", "ping"];
+    assert_eq!(history[3..], expected, "neither accepted nor answered yet");
     running.leads(2).await;
     assert_eq!(working.load(Ordering::SeqCst), 1);
 }

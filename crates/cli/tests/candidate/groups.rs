@@ -57,10 +57,8 @@ fn each_part_has_a_command_of_its_own() {
     let events: BTreeSet<_> = events.collect();
     for lease in ["\"ns/web-a\"", "\"ns/web-b\"", "\"ns/web-c\""] {
         for event in ["\"start\"", "\"leading\"", "\"work-stopped\"", "\"lost\""] {
-            assert!(
-                events.contains(&(event.to_owned(), lease.to_owned())),
-                "{output}"
-            );
+            let holds = events.contains(&(event.to_owned(), lease.to_owned()));
+            assert!(holds, "{output}");
         }
     }
 }

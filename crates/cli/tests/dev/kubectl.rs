@@ -146,8 +146,6 @@ fn kubectl_is_answered_as_the_transcript_says() {
                      it never answered";
     let stderr = dev.stderr();
     assert!(stderr.contains(complaint), "{stderr}");
-    assert!(
-        stderr.lines().all(|line| line.ends_with(complaint)),
-        "{stderr}"
-    );
+    let holds = stderr.lines().all(|line| line.ends_with(complaint));
+    assert!(holds, "{stderr}");
 }

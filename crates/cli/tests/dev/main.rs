@@ -33,10 +33,8 @@ fn the_story_is_told_once_and_nothing_is_left() {
 
     let lines = dev.lines();
     let told = lines.join("\n");
-    assert!(
-        told.is_ascii() && !told.contains('\u{1b}'),
-        "a pipe gets plain text: {told}"
-    );
+    let holds = told.is_ascii() && !told.contains('\u{1b}');
+    assert!(holds, "a pipe gets plain text: {told}");
     // On a busy machine there may be more terms than the three that the scenario needs.
     let led = terms(lines);
     assert!(led.len() >= 3, "{told}");
@@ -100,10 +98,8 @@ fn bad_flags_are_one_line_each() {
     assert_eq!(dev.end(), Some(1));
     let stderr = dev.stderr();
     let line = format!("error: failed to listen on 127.0.0.1:{port}: ");
-    assert!(
-        stderr.starts_with(&line) && stderr.lines().count() == 1,
-        "{stderr}"
-    );
+    let holds = stderr.starts_with(&line) && stderr.lines().count() == 1;
+    assert!(holds, "{stderr}");
 
     let mut dev = Dev::start(&["--serve-only", "--once"]);
     assert_eq!(dev.end(), Some(2));

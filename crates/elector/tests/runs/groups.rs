@@ -43,11 +43,8 @@ async fn a_group_is_spread_over_its_members_as_they_come_and_go() {
     for part in PARTS {
         let lease = cluster.read(LEASES, "ns", part).unwrap();
         let label = &lease["metadata"]["labels"][GROUP_LABEL];
-        assert_eq!(
-            *label,
-            Value::from("web"),
-            "it is taken from the candidates"
-        );
+        let expected = Value::from("web");
+        assert_eq!(*label, expected, "it is taken from the candidates");
     }
     // A newcomer gets its share once it has settled.
     let _c = start(&cluster, "c");
@@ -67,10 +64,8 @@ async fn a_group_is_spread_over_its_members_as_they_come_and_go() {
         "elector_group_parts{namespace=\"ns\",state=\"vacant\"} 0",
         "elector_group_moves_total{namespace=\"ns\"} 1",
     ] {
-        assert!(
-            figures.lines().any(|it| it == line),
-            "no {line} in\n{figures}"
-        );
+        let holds = figures.lines().any(|it| it == line);
+        assert!(holds, "no {line} in\n{figures}");
     }
     // The parts of one that crashed go to the others, and no other part moves.
     drop(a);

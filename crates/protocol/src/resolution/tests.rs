@@ -258,10 +258,8 @@ fn a_conflict_of_thousands_fits_into_a_line() {
         panic!("{resolution:?}");
     };
     let text = conflict.to_string();
-    assert!(
-        text.ends_with(" c-0007 wants a/s0007 and 4992 more"),
-        "{text}"
-    );
+    let holds = text.ends_with(" c-0007 wants a/s0007 and 4992 more");
+    assert!(holds, "{text}");
 }
 
 /// An object of a megabyte lists a hundred thousand strategies. Looking at each pair of them stopped every election.

@@ -132,10 +132,8 @@ impl Disagreement {
         if let Some(counted) = counted {
             let so_often = u32::try_from(counted.len()).unwrap();
             if so_often > 0 && !self.withdrawn_at_once {
-                assert!(
-                    stood >= ACK_WINDOW * 2_u32.pow(so_often).min(450),
-                    "{stood:?}"
-                );
+                let holds = stood >= ACK_WINDOW * 2_u32.pow(so_often).min(450);
+                assert!(holds, "{stood:?}");
             }
             counted.push(stood);
         }

@@ -271,11 +271,8 @@ impl ElectionFixture {
     #[track_caller]
     pub(crate) fn prefers(&mut self, candidate: &str) {
         let reason = self.reason();
-        assert_eq!(
-            self.write().preferred_holder,
-            Some(id(candidate)),
-            "{reason}"
-        );
+        let expected = Some(id(candidate));
+        assert_eq!(self.write().preferred_holder, expected, "{reason}");
     }
 
     /// A revision of the known Lease, or of the first one of its name, arrives by the watch.

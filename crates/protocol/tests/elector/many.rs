@@ -34,10 +34,8 @@ fn step(fixture: &ElectionFixture) -> Decision {
     let decision = fixture.step();
     let took = begun.elapsed();
     println!("{} effects in {took:?}", decision.effects.len());
-    assert!(
-        took < BOUND,
-        "a step over {CANDIDATES} candidates took {took:?}"
-    );
+    let holds = took < BOUND;
+    assert!(holds, "a step over {CANDIDATES} candidates took {took:?}");
     decision
 }
 

@@ -118,10 +118,8 @@ fn a_list_below_a_version_already_seen_starts_the_election_anew() {
     let mut fixture = ElectionFixture::led(&[("a", 1)]);
     let version = |fixture: &ElectionFixture| fixture.election.lease().unwrap().version;
     fixture.show_again(Some(1), NewsSource::Watch);
-    assert!(
-        version(&fixture) > ResourceVersion(1),
-        "an old event is ignored"
-    );
+    let holds = version(&fixture) > ResourceVersion(1);
+    assert!(holds, "an old event is ignored");
     fixture.show_again(Some(1), NewsSource::List);
     assert_eq!(version(&fixture), ResourceVersion(1));
     assert_eq!(fixture.election.candidates().count(), 0);

@@ -146,11 +146,8 @@ mod tests {
             client_certificate_data: Some(base64(pem)),
             ..AuthInfo::default()
         };
-        assert_eq!(
-            expiry(&user),
-            at("2033-03-04T00:00:00Z"),
-            "data goes before a file"
-        );
+        let expected = at("2033-03-04T00:00:00Z");
+        assert_eq!(expiry(&user), expected, "data goes before a file");
         assert_eq!(expiry(&AuthInfo::default()), None);
     }
 

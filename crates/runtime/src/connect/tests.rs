@@ -86,10 +86,8 @@ fn flags_have_kubectls_names_and_these_defaults() {
     };
     assert_eq!(all, Ok(expected));
     for bad in ["0", "99ms", "soon", "-1s"] {
-        assert!(
-            parsed(&[&format!("--request-timeout={bad}")]).is_err(),
-            "{bad}"
-        );
+        let holds = parsed(&[&format!("--request-timeout={bad}")]).is_err();
+        assert!(holds, "{bad}");
     }
     assert!(parsed(&["--as-group=g"]).is_err());
 }
@@ -335,10 +333,8 @@ async fn no_message_repeats_a_password_or_a_token() {
         };
         let (shown, debugged) = (error.to_string(), format!("{error:?}"));
         assert!(shown.contains(reason), "{shown}");
-        assert!(
-            !shown.contains("s3cret") && !debugged.contains("s3cret"),
-            "{debugged}"
-        );
+        let holds = !shown.contains("s3cret") && !debugged.contains("s3cret");
+        assert!(holds, "{debugged}");
     }
     let text = config("http://u:s3cret@127.0.0.1:1", "", plain);
     let cluster = open(&flag(&write(&directory, "k", &text)), &no_proxy).await;
@@ -421,8 +417,6 @@ async fn a_list_may_take_its_own_time_to_begin_with_its_answer() {
         watch.next().await
     };
     let (listed, _stream) = tokio::join!(events, server);
-    assert!(
-        matches!(&listed, WatchEvent::Listed { items, .. } if items.is_empty()),
-        "{listed:?}"
-    );
+    let holds = matches!(&listed, WatchEvent::Listed { items, .. } if items.is_empty());
+    assert!(holds, "{listed:?}");
 }

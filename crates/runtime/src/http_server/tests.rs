@@ -63,10 +63,8 @@ async fn a_request_is_answered_and_its_connection_closed() {
     let answer = server
         .exchange(b"HEAD /a HTTP/1.1\r\nhost: x\r\n\r\n")
         .await;
-    assert!(
-        answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\n"),
-        "{answer}"
-    );
+    let holds = answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\n");
+    assert!(holds, "{answer}");
 }
 
 #[tokio::test]

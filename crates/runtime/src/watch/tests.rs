@@ -176,10 +176,8 @@ async fn a_broken_watch_continues_without_a_gap() {
     );
     // The store was asked for its version, twice, before the watch went on.
     let lines = script.lines();
-    assert!(
-        lines[2].contains("limit=1") && lines[3].contains("limit=1"),
-        "{lines:#?}"
-    );
+    let holds = lines[2].contains("limit=1") && lines[3].contains("limit=1");
+    assert!(holds, "{lines:#?}");
     assert!(lines[4].ends_with("resourceVersion=12"), "{lines:#?}");
 }
 
@@ -193,11 +191,8 @@ async fn a_restored_store_is_told_before_its_list() {
         Reply::Lines(vec![], WatchEnd::Silence),
     ]);
     let words = words(&mut whole(&script), 9).await;
-    assert_eq!(
-        words[5..],
-        ["gap", "rewound 120 to 81", "listed a at 81", "synced"],
-        "{words:#?}"
-    );
+    let expected = ["gap", "rewound 120 to 81", "listed a at 81", "synced"];
+    assert_eq!(words[5..], expected, "{words:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,10 +224,8 @@ async fn a_refusing_server_is_asked_ever_less_often() {
     );
     // With a cap of 2 s and jitter down to a half.
     let elapsed = script.seen()[49].at;
-    assert!(
-        elapsed > Duration::from_secs(45) && elapsed < Duration::from_secs(100),
-        "{elapsed:?}"
-    );
+    let holds = elapsed > Duration::from_secs(45) && elapsed < Duration::from_secs(100);
+    assert!(holds, "{elapsed:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,10 +262,8 @@ async fn several_namespaces_are_complete_when_each_is() {
             .position(|word| word.starts_with("listed") && word.ends_with(place))
             .unwrap()
     };
-    assert!(
-        synced > listed("in x") && synced > listed("in y"),
-        "{words:#?}"
-    );
+    let holds = synced > listed("in x") && synced > listed("in y");
+    assert!(holds, "{words:#?}");
     assert!(script.lines().iter().all(
         |line| line.contains("/namespaces/x/leases?") || line.contains("/namespaces/y/leases?")
     ));

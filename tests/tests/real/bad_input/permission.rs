@@ -67,10 +67,8 @@ pub(super) async fn missing(testbed: Arc<Testbed>) -> Result<()> {
     unaffected.leads(LONGEST_LEASE + PROMPTLY).await?;
     complaint(&mut elector, &["update", "leases", bound.namespace()]).await?;
     let holder = bound.lease()?.spec.holder_identity.clone();
-    ensure!(
-        holder.as_deref() == Some(""),
-        "the forbidden lease is held by {holder:?}"
-    );
+    let holds = holder.as_deref() == Some("");
+    ensure!(holds, "the forbidden lease is held by {holder:?}");
     drop(affected);
     free.stays("unaffected", 2).await?;
     free.verdict().await?;

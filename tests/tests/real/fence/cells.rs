@@ -95,10 +95,8 @@ async fn hold(testbed: &Testbed, fenced: &Client, other: &Client) -> Result<()> 
     let words = format!("by-hand has {granted}");
     says(testbed, fenced, Some("5"), Some(&words)).await?;
     says(testbed, fenced, Some(&granted), None).await?;
-    ensure!(
-        update(testbed, fenced, &granted).await?.is_none(),
-        "refused"
-    );
+    let holds = update(testbed, fenced, &granted).await?.is_none();
+    ensure!(holds, "refused");
 
     // Another kind of client leads, in a term that it has counted to: it leaves the annotations in place.
     for (holder, term) in [("c", 2), ("b", 3)] {

@@ -104,10 +104,8 @@ async fn until_written_by(testbed: &Testbed, name: &str) -> Result<()> {
     let ask = || async {
         let object = object(testbed).await?;
         let said = fs::read_to_string(file(testbed, name, "said")).unwrap_or_default();
-        ensure!(
-            object["data"]["writer"] == name,
-            "{name} has written nothing: {object}\n{said}"
-        );
+        let holds = object["data"]["writer"] == name;
+        ensure!(holds, "{name} has written nothing: {object}\n{said}");
         Ok(())
     };
     eventually(PROMPTLY, ask).await
@@ -120,10 +118,8 @@ async fn refusals(testbed: &Testbed, name: &str) -> Result<()> {
     let before = count(&said());
     let ask = || async {
         let said = said();
-        ensure!(
-            count(&said) >= before + 2,
-            "{name} is not refused; its writes:\n{said}"
-        );
+        let holds = count(&said) >= before + 2;
+        ensure!(holds, "{name} is not refused; its writes:\n{said}");
         Ok(())
     };
     eventually(PROMPTLY, ask).await

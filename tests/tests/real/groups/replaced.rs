@@ -62,10 +62,8 @@ pub(super) async fn killed(testbed: Arc<Testbed>) -> Result<()> {
         "killed: evened out within 60 s",
         format!("{even} of {KILLS} times; the loads differed by {most} at most"),
     );
-    ensure!(
-        uneven[0] <= 1,
-        "a first newcomer has not got its share: {uneven:?}"
-    );
+    let holds = uneven[0] <= 1;
+    ensure!(holds, "a first newcomer has not got its share: {uneven:?}");
     Ok(())
 }
 
@@ -93,10 +91,8 @@ pub(super) async fn updated(testbed: Arc<Testbed>) -> Result<()> {
         "rolling update of three processes: moves of a part, on average and at most",
         format!("{:.1}, {most}", f64::from(all) / moves.len() as f64),
     );
-    ensure!(
-        most <= 3 && all <= 2 * i32::try_from(moves.len())?,
-        "parts moved {moves:?} times"
-    );
+    let holds = most <= 3 && all <= 2 * i32::try_from(moves.len())?;
+    ensure!(holds, "parts moved {moves:?} times");
     replicas.evens_out().await?;
 
     let options = ["timeline", "--group", testbed.lease_name(), "-o", "svg"];
@@ -181,10 +177,8 @@ impl<'t> GroupReplicas<'t> {
         let even = async || {
             let (uneven, loads) = (self.unevenness().await?, self.loads().await?);
             let led = loads.iter().sum::<usize>();
-            ensure!(
-                uneven <= 1 && led == self.parts.len(),
-                "the processes lead {loads:?}"
-            );
+            let holds = uneven <= 1 && led == self.parts.len();
+            ensure!(holds, "the processes lead {loads:?}");
             Ok(())
         };
         eventually(EVENED_OUT, even).await

@@ -68,10 +68,8 @@ async fn drain(installation: &Installation, testbed: &Testbed) -> Result<()> {
     let took = leader_moves(testbed, &drained, &mut leader, &next).await?;
     testbed.figure("the leader is drained, until the next leads", took);
     draining.writes(&["disruption budget"], SOON).await?;
-    ensure!(
-        acts.ended()?.is_none() && !drained.is_evicted(SYSTEM, &acting).await?,
-        "the only elector was evicted"
-    );
+    let holds = acts.ended()?.is_none() && !drained.is_evicted(SYSTEM, &acting).await?;
+    ensure!(holds, "the only elector was evicted");
 
     let mut takes_over = installation.another(testbed, &standby).await?;
     stays.ready(SYSTEM, &standby).await?;

@@ -54,10 +54,8 @@ async fn replace(
 ) -> Result<Vec<TestProcess>> {
     let testbed = candidates.testbed;
     let template = to.template()?;
-    ensure!(
-        usize::try_from(template.replicas)? == electors.len(),
-        "the versions have different numbers of electors"
-    );
+    let holds = usize::try_from(template.replicas)? == electors.len();
+    ensure!(holds, "the versions have different numbers of electors");
     let start = testbed.note(step);
     to.apply_over().await?;
     let when = format!("{step}: manifests");

@@ -134,10 +134,8 @@ async fn bundled(testbed: &Testbed) -> Result<()> {
     }
     let namespace = testbed.namespace();
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-    ensure!(
-        words.all(|word| word != namespace),
-        "{namespace} is in the bundle"
-    );
+    let holds = words.all(|word| word != namespace);
+    ensure!(holds, "{namespace} is in the bundle");
     Ok(())
 }
 

@@ -28,10 +28,8 @@ pub(super) async fn drained(testbed: Arc<Testbed>) -> Result<()> {
         testbed.namespace(),
         testbed.lease_name()
     );
-    ensure!(
-        !in_vain.status.success() && stderr.contains(&lease),
-        "{stderr}"
-    );
+    let holds = !in_vain.status.success() && stderr.contains(&lease);
+    ensure!(holds, "{stderr}");
     says(
         testbed,
         &["drain", "node-a", "--undo"],

@@ -58,10 +58,8 @@ async fn says(testbed: &Testbed, arguments: &[&str], part: &str) -> Result<()> {
     let output = testbed.operate(arguments).await?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success() && said.contains(part),
-        "{arguments:?}: {said}{stderr}"
-    );
+    let holds = output.status.success() && said.contains(part);
+    ensure!(holds, "{arguments:?}: {said}{stderr}");
     Ok(())
 }
 

@@ -147,15 +147,11 @@ impl ForeignWriter {
             ensure!(back.is_none(), "the {what} {back:?} is back");
         }
         let finalizers = &metadata.finalizers;
-        ensure!(
-            self.finalizers.is_none() || self.finalizers == *finalizers,
-            "the finalizers are {finalizers:?}"
-        );
+        let holds = self.finalizers.is_none() || self.finalizers == *finalizers;
+        ensure!(holds, "the finalizers are {finalizers:?}");
         let owners = serde_json::to_value(&metadata.owner_references)?;
-        ensure!(
-            self.owners.as_ref().is_none_or(|wanted| *wanted == owners),
-            "the owner references are {owners}"
-        );
+        let holds = self.owners.as_ref().is_none_or(|wanted| *wanted == owners);
+        ensure!(holds, "the owner references are {owners}");
         Ok(())
     }
 }

@@ -62,10 +62,8 @@ pub(super) async fn play(
     longer.object["metadata"]["annotations"]["elector.dev/lease-duration"] = json!("46m");
     until(author, &collection, &longer, false).await?;
     let answer = collection.send(author, &ack, true).await?;
-    ensure!(
-        answer.is_accepted(),
-        "an ack of an older announcement: {answer:?}"
-    );
+    let holds = answer.is_accepted();
+    ensure!(holds, "an ack of an older announcement: {answer:?}");
     ack.object["metadata"]["annotations"] = json!({});
     until(author, &collection, &ack, true).await?;
     collection.remove(admin, HOLDER).await?;
@@ -129,10 +127,8 @@ pub(super) async fn play_leases(testbed: &Testbed, accounts: &Accounts) -> Resul
     .await?;
     let renewal = put(Some(led), renew);
     let answer = collection.send(&pod.client, &renewal, true).await?;
-    ensure!(
-        answer.is_accepted(),
-        "a renewal of an older term: {answer:?}"
-    );
+    let holds = answer.is_accepted();
+    ensure!(holds, "a renewal of an older term: {answer:?}");
     collection.remove(admin, "work").await?;
     Ok(acquisitions)
 }

@@ -19,10 +19,8 @@ pub(super) async fn can_be_a_pod(testbed: &Testbed, accounts: &Accounts) -> Resu
     let release = release(Some(before), |_| {});
     let editor = &accounts.of("editor")?.client;
     let own = leases.send(editor, &release, true).await?;
-    ensure!(
-        matches!(own, PolicyAnswer::Refused(_)),
-        "the editor's own token releases a Lease"
-    );
+    let holds = matches!(own, PolicyAnswer::Refused(_));
+    ensure!(holds, "the editor's own token releases a Lease");
     let pod = site.borrowed_pod(editor, namespace, "web", "web-0").await?;
     let bound = leases.send(pod.client(), &release, true).await?;
     ensure!(

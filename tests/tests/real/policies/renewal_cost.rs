@@ -45,10 +45,8 @@ pub(super) async fn is_no_right(testbed: &Testbed, accounts: &Accounts) -> Resul
         }
         let asked = decisions(site).await? - counted;
         let renewals = f64::from(RENEWALS);
-        ensure!(
-            asked >= renewals && asked < 1.5 * renewals,
-            "{asked} rights are asked for in {RENEWALS} renewals"
-        );
+        let holds = asked >= renewals && asked < 1.5 * renewals;
+        ensure!(holds, "{asked} rights are asked for in {RENEWALS} renewals");
     }
     leases.remove(admin, "work").await
 }

@@ -162,10 +162,8 @@ impl Collection {
             Err(kube::Error::Api(status)) => {
                 // Neither RBAC nor the validation of the API server is what is tested here.
                 let (code, words) = (status.code, status.message.clone());
-                ensure!(
-                    words.contains("ValidatingAdmissionPolicy"),
-                    "{name}: {code}: {words}"
-                );
+                let holds = words.contains("ValidatingAdmissionPolicy");
+                ensure!(holds, "{name}: {code}: {words}");
                 Ok(PolicyAnswer::Refused(words))
             }
             Err(error) => bail!(error),

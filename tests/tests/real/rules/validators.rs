@@ -68,10 +68,8 @@ impl Validators {
         let answer = self.create(CandidateApi::Elector, &longer).await?;
         ensure!(!answer.is_accepted(), "a version of 257 characters");
         let object = self.object(CandidateApi::Elector, &longer);
-        ensure!(
-            !validate_candidate(&LeaseCandidate::from_value(object)).is_empty(),
-            "our validation takes a version of 257 characters"
-        );
+        let holds = !validate_candidate(&LeaseCandidate::from_value(object)).is_empty();
+        ensure!(holds, "our validation takes a version of 257 characters");
         for (name, custom) in [
             ("a.b-c", true),
             ("A", false),
@@ -88,10 +86,8 @@ impl Validators {
                 let answer = self
                     .send(Request::post(self.path(api, "?dryRun=All")), &object)
                     .await?;
-                ensure!(
-                    (answer.is_accepted(), ours.is_empty()) == (accepted, accepted),
-                    "{name} in {api}: {answer:?}, {ours:?}"
-                );
+                let holds = (answer.is_accepted(), ours.is_empty()) == (accepted, accepted);
+                ensure!(holds, "{name} in {api}: {answer:?}, {ours:?}");
             }
         }
         Ok(())
@@ -111,20 +107,16 @@ impl Validators {
                 let answer = self.create(api, &spec).await?;
                 let mut object = self.object(api, &spec);
                 let ours = validate_candidate(&LeaseCandidate::from_value(object.clone()));
-                ensure!(
-                    (answer.is_accepted(), ours.is_empty()) == (accepted, accepted),
-                    "lease name {name:?} in {api}: {answer:?}, {ours:?}"
-                );
+                let holds = (answer.is_accepted(), ours.is_empty()) == (accepted, accepted);
+                ensure!(holds, "lease name {name:?} in {api}: {answer:?}, {ours:?}");
                 if !accepted {
                     let named = Validation::Fields(BTreeSet::from(["spec.leaseName".to_owned()]));
                     ensure!(answer.may_mean(&named), "{name:?} in {api}: {answer:?}");
                 }
                 object["metadata"]["uid"] = "u".into();
                 object["metadata"]["resourceVersion"] = "1".into();
-                ensure!(
-                    LeaseCandidate::from_value(object).candidate().is_err(),
-                    "a candidate of {api} for {name:?} is admitted"
-                );
+                let holds = LeaseCandidate::from_value(object).candidate().is_err();
+                ensure!(holds, "a candidate of {api} for {name:?} is admitted");
             }
         }
         Ok(())
@@ -151,10 +143,8 @@ impl Validators {
                 let before = std::mem::replace(&mut stored["spec"][field], value);
                 let path = self.path(api, "/c?dryRun=All");
                 let answer = self.send(Request::put(path), &stored).await?;
-                ensure!(
-                    answer.is_accepted() == accepted,
-                    "{field} in {api}: {answer:?}"
-                );
+                let holds = answer.is_accepted() == accepted;
+                ensure!(holds, "{field} in {api}: {answer:?}");
                 if !accepted {
                     let named = Validation::Fields(BTreeSet::from([format!("spec.{field}")]));
                     ensure!(answer.may_mean(&named), "{field} in {api}: {answer:?}");

@@ -118,15 +118,11 @@ mod tests {
         let empty = folder.path().join("empty");
         fs::write(&empty, " \n").unwrap();
         let text = refusal(&empty);
-        assert!(
-            text.ends_with("it is empty, and must hold a token"),
-            "{text}"
-        );
+        let holds = text.ends_with("it is empty, and must hold a token");
+        assert!(holds, "{text}");
         let text = refusal(&folder.path().join("nowhere/token"));
-        assert!(
-            text.starts_with("make the token of --http-token-file"),
-            "{text}"
-        );
+        let holds = text.starts_with("make the token of --http-token-file");
+        assert!(holds, "{text}");
         let text = refusal(folder.path());
         assert!(text.starts_with("read --http-token-file"), "{text}");
     }

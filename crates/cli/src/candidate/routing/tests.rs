@@ -190,10 +190,8 @@ async fn a_write_is_on_the_revision_that_was_looked_at() {
             service["spec"]["selector"] = json!({"app": "web"});
         });
     let error = write().await.unwrap_err().to_string();
-    assert!(
-        error.starts_with("use the Service default/web: it has a selector"),
-        "{error}"
-    );
+    let holds = error.starts_with("use the Service default/web: it has a selector");
+    assert!(holds, "{error}");
 }
 
 /// A leader that is none any more sends no traffic to itself, whatever its work still does.

@@ -188,11 +188,8 @@ fn a_preference_counts_from_its_first_sight_to_the_end_of_the_term() {
     for preferred in ["b", "c"] {
         let record = lease.record.preferring(Identity::new(preferred), None);
         lease.show(record);
-        assert_eq!(
-            lease.leadership.preferred_since(),
-            Some(asked),
-            "{preferred}"
-        );
+        let expected = Some(asked);
+        assert_eq!(lease.leadership.preferred_since(), expected, "{preferred}");
     }
     let before = lease.leadership.clone();
     lease.show(lease.record.preferring(None, None));

@@ -174,11 +174,8 @@ fn a_malformed_lease_is_not_judged_and_the_next_revision_proves_nothing() {
     world.lease(lease("l", 11, LeaseRecord::born(None)));
     assert_eq!(world.action("l"), Some(Action::Grant));
     world.lease(malformed("l", 10));
-    assert_eq!(
-        world.action("l"),
-        Some(Action::Grant),
-        "an old event says nothing"
-    );
+    let expected = Some(Action::Grant);
+    assert_eq!(world.action("l"), expected, "an old event says nothing");
     world.dirty();
     world.lease(malformed("l", 12));
     assert!(matches!(world.view.election(&key("l")), Some(Err(_))));

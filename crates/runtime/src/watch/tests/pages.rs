@@ -72,10 +72,8 @@ async fn a_list_that_fails_on_the_way_begins_again() {
             list("20", &[lease("d", 15)]),
         ]);
         let words = words(&mut whole(&script), 4).await;
-        assert!(
-            words[1].starts_with("failed to list") && words[1].contains(why),
-            "{words:?}"
-        );
+        let holds = words[1].starts_with("failed to list") && words[1].contains(why);
+        assert!(holds, "{words:?}");
         assert_eq!(words[2..], ["listed b+d at 20", "synced"]);
         let lines = script.lines();
         assert!(!lines[2].contains("continue="), "{lines:?}");
@@ -101,10 +99,8 @@ async fn a_page_that_is_too_large_is_asked_for_in_smaller_ones() {
     // Once it fits, the page has that size until its objects are small again.
     assert_eq!(limits(&script), [128, 256, 128, 64, 64]);
     let lines = script.lines();
-    assert!(
-        lines[1..4].iter().all(|line| line.contains("continue=one")),
-        "{lines:?}"
-    );
+    let holds = lines[1..4].iter().all(|line| line.contains("continue=one"));
+    assert!(holds, "{lines:?}");
 }
 
 /// No object is too large, and no page is of less than one.

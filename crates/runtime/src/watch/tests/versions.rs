@@ -95,11 +95,8 @@ async fn only_what_the_server_forgot_or_refuses_costs_a_list() {
             Reply::Lines(vec![line("ADDED", lease("a", 11))], WatchEnd::Silence),
         ]);
         let words = news(&mut whole(&script), 4).await;
-        assert_eq!(
-            words,
-            ["gap", "listed  at 10", "synced", "applied a"],
-            "{code}"
-        );
+        let expected = ["gap", "listed  at 10", "synced", "applied a"];
+        assert_eq!(words, expected, "{code}");
         assert!(script.lines()[2].contains("limit=1"), "{code}");
     }
     for code in [400, 404, 410, 422] {

@@ -35,11 +35,8 @@ async fn every_request_is_given_up_after_the_timeout_of_its_writer() {
                 outcome.error().cloned()
             }
         };
-        assert_eq!(
-            error.map(|error| error.cause),
-            Some(Cause::TimedOut(SECOND)),
-            "{request}"
-        );
+        let expected = Some(Cause::TimedOut(SECOND));
+        assert_eq!(error.map(|error| error.cause), expected, "{request}");
         assert_eq!(start.elapsed(), SECOND, "{request}");
         assert_eq!(script.lines().len(), 1, "never tried twice");
     }
