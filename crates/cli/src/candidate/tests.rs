@@ -1,5 +1,8 @@
 //! The flags, and what becomes of a command.
 
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
 use clap::Parser;
 
 use super::*;
@@ -26,6 +29,13 @@ fn a_command_keeps_its_flags() {
     let program = program.unwrap();
     assert_eq!(program.command, ["sh", "-c", "true", "--lease", "x"]);
     assert!(program.output_to_stderr);
+}
+
+#[test]
+fn a_command_that_a_signal_ended_has_the_exit_code_of_shells() {
+    // As wait(2) has them: an exit code in the second byte, or a signal in the first one.
+    let codes = [0, 3 << 8, 9, 15].map(|raw| child::exit_code(ExitStatus::from_raw(raw)));
+    assert_eq!(codes, [0, 3, 137, 143]);
 }
 
 #[test]
