@@ -64,7 +64,7 @@ pub async fn run(args: &UpstreamArgs) -> Result<()> {
     if args.record {
         measured::record(PAGE, "upstream", &table)?;
         let paragraph = table::paragraph(&results).context("a figure of the README is missing")?;
-        measured::record("README.md", "upstream", &paragraph)?;
+        measured::sum_up("README.md", "upstream", &paragraph)?;
         let path = paths::workspace().join(PICTURE);
         let drawn = picture::draw(&results);
         std::fs::write(&path, drawn)

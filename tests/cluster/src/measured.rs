@@ -23,6 +23,16 @@ pub fn record(document: impl AsRef<Path>, name: &str, table: &str) -> Result<()>
     edit(document, |text| with_table(text, name, &table))
 }
 
+/// The same of a text that does not say where it was made, since the page that it names does.
+///
+/// # Errors
+/// When the document cannot be read or written, or has no text of that name.
+pub fn sum_up(document: impl AsRef<Path>, name: &str, text: &str) -> Result<()> {
+    edit(document, |known| {
+        with_table(known, name, &format!("{}\n", text.trim_end()))
+    })
+}
+
 /// Says at the end of a page, which a task has written, where it was made.
 ///
 /// # Errors
