@@ -26,7 +26,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::scale::args::RunSize;
 use crate::scale::follower::{
-    accept, ack, candidate, lease_key, lease_number, of_member, renewal, snapshot, successor,
+    accept, ack, candidate, is_grant, lease_key, lease_number, of_member, renewal, snapshot,
+    successor,
 };
 
 /// The candidates of a measurement.
@@ -473,7 +474,7 @@ impl Fleet {
         let Some(progress) = self.leases.get_mut(number as usize) else {
             return;
         };
-        if snapshot.record.is_unaccepted_grant() {
+        if is_grant(&snapshot.record) {
             if progress.led.is_some() && progress.held.take().is_some() {
                 self.counts.further_terms += 1;
             }

@@ -65,6 +65,12 @@ pub(crate) fn ack(candidate: &LeaseCandidate, now: Timestamp) -> Option<LeaseCan
     Some(candidate.with_renewal(ack))
 }
 
+/// True if the holder has not accepted the lease yet. Kubernetes' own controller writes no acquireTime.
+pub(crate) fn is_grant(record: &LeaseRecord) -> bool {
+    let of_builtin = record.holder.is_some() && record.acquire_time.is_none();
+    record.is_unaccepted_grant() || of_builtin
+}
+
 /// The accept of a grant.
 pub(crate) fn accept(
     grant: &LeaseSnapshot,
@@ -75,6 +81,7 @@ pub(crate) fn accept(
         token: Some(Token(grant.version)),
         token_term: Some(grant.record.term),
         duration_seconds: i32::try_from(timing.lease_duration.as_secs()).ok(),
+        acquire_time: grant.record.acquire_time.or(Some(now)),
         ..renewal(&grant.record, now)
     }
 }
