@@ -64,7 +64,9 @@ impl Simulation {
             }
             FaultKind::FloodNamespace(lasts) => self.start_tenant(lasts, fault),
             FaultKind::IdleCandidate(lease, keeps, lasts) => {
-                self.start_foreign_client(ForeignClient::Idle(keeps), lease, lasts, fault)
+                let strategy = self.plan.setup.common_strategy(lease).unwrap_or_default();
+                let client = ForeignClient::Idle(keeps, strategy);
+                self.start_foreign_client(client, lease, lasts, fault)
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::HideCandidates(_) => self.serve_candidates(NativeCandidates::Absent),
@@ -76,6 +78,7 @@ impl Simulation {
             }
             FaultKind::Twin(who, _) => self.twin(who),
             FaultKind::Say(lease, word, lasts) => self.say(lease, word, lasts).await,
+            FaultKind::StandDown(who, until, _) => self.stand_down(who, until).await,
             FaultKind::ElectorsAway(_) => {
                 self.electors_away += 1;
                 let mut some = false;
@@ -115,6 +118,7 @@ impl Simulation {
                 }
             }
             FaultKind::Say(lease, word, _) => self.unsay(lease, word).await,
+            FaultKind::StandDown(who, ..) => self.stand_up(who),
             FaultKind::HideCandidates(_) => {
                 self.serve_candidates(NativeCandidates::V1Beta1);
             }

@@ -13,6 +13,7 @@ use crate::clock::SimClock;
 use crate::context::RunContext;
 use crate::history::Role;
 use crate::names::{BUILTIN_LOCK, NAMESPACE, lease_name};
+use crate::plan::PlannedStrategy;
 use crate::random::Random;
 use crate::simulation::Simulation;
 use crate::tamper::{edit, useless_candidate};
@@ -26,8 +27,8 @@ pub(crate) enum ForeignClient {
     Builtin,
     /// A built-in controller that takes its lock and leaves all leases alone.
     LockHolder,
-    /// A candidate that accepts nothing, and keeps each of its names for a set time.
-    Idle(Duration),
+    /// A candidate that accepts nothing, keeps each of its names for a set time, and is the best under a strategy.
+    Idle(Duration, PlannedStrategy),
 }
 
 /// A client that follows other rules, and its ways to the objects of one lease.
@@ -69,7 +70,7 @@ impl Simulation {
             ForeignClient::Plain => (format!("plain{lease}"), Role::Plain),
             ForeignClient::Builtin => (format!("builtin{lease}"), Role::Builtin),
             ForeignClient::LockHolder => ("apiserver-sim".to_owned(), Role::Builtin),
-            ForeignClient::Idle(_) => (format!("idle{lease}"), Role::Kubectl),
+            ForeignClient::Idle(..) => (format!("idle{lease}"), Role::Kubectl),
         };
         let number = u64::try_from(self.foreign_clients.len()).unwrap_or(0);
         let mut random = Random::stream(self.plan.seed, 6000 + number);
@@ -101,9 +102,9 @@ impl Simulation {
                     .spawn(process.run_plain(identity, lasts))
             }
             ForeignClient::Builtin => self.foreign_clients.spawn(process.run_builtin(lasts)),
-            ForeignClient::Idle(keeps) => {
-                self.foreign_clients.spawn(process.run_idle(keeps, lasts))
-            }
+            ForeignClient::Idle(keeps, strategy) => self
+                .foreign_clients
+                .spawn(process.run_idle(keeps, lasts, strategy)),
         };
         false
     }
@@ -224,9 +225,9 @@ impl ForeignProcess {
         self.write(&lease).await;
     }
 
-    /// A client that may only write LeaseCandidates: the best of all by its version, it answers every ping, accepts no
+    /// A client that may only write LeaseCandidates: the best of all under its strategy, it answers every ping, accepts no
     /// grant, and comes back under another name (R23), each of which it keeps for a set time.
-    async fn run_idle(self, keeps: Duration, lasts: Duration) {
+    async fn run_idle(self, keeps: Duration, lasts: Duration, strategy: PlannedStrategy) {
         let end = Instant::now() + lasts.saturating_sub(IDLE_END);
         let mut number = 0;
         while Instant::now() < end {
@@ -234,7 +235,7 @@ impl ForeignProcess {
             let name = format!("idle-{}-{number}", self.key.name);
             let until = end.min(Instant::now() + keeps);
             let renewed = Some(self.clock.wall());
-            let object = useless_candidate(self.api, &self.key, &name, renewed);
+            let object = useless_candidate(self.api, &self.key, &name, renewed, strategy);
             // Where it is refused, it stays away until its next name.
             let (params, sent) = (PostParams::default(), self.context.log().now());
             let created = self.candidates.create(&params, &object).await;

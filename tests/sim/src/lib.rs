@@ -50,8 +50,8 @@ pub use context::RuleViolation;
 pub use guards::LeadershipStats;
 pub use plan::{
     Applied, CandidateTampering, ClockBound, ElectorLocks, FaultKind, LeaseTampering,
-    PlannedCandidate, PlannedFault, PlannedMode, PlannedWord, ProcessHost, ProcessIndex, Requests,
-    RestartName, RunPlan, Setup, WatchClose, WorkEnd,
+    PlannedCandidate, PlannedFault, PlannedMode, PlannedStrategy, PlannedWord, ProcessHost,
+    ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchClose, WorkEnd,
 };
 pub use random::Random;
 pub use simulation::{RunReport, simulate};

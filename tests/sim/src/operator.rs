@@ -1,13 +1,16 @@
-//! An operator with kubectl, who freezes a lease or prefers a candidate for a time, and takes that back (R16).
+//! An operator with kubectl, who freezes a lease, prefers a candidate or has one stand down for a time, and takes that back
+//! (R16).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use elector_api::{Lease, format_freeze, format_prefer};
+use elector_api::annotation::STAND_DOWN;
+use elector_api::{Lease, LeaseCandidate, format_freeze, format_prefer};
 use elector_protocol::{Identity, OperatorPreference, Timestamp};
 use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::names::{EPOCH, lease_name};
+use crate::names::{EPOCH, NAMESPACE, lease_name};
 use crate::plan::{PlannedWord, ProcessIndex};
 use crate::simulation::Simulation;
 
@@ -16,9 +19,7 @@ use crate::simulation::Simulation;
 impl Simulation {
     /// Annotates a lease for this time.
     pub(crate) async fn say(&mut self, lease: usize, word: PlannedWord, lasts: Duration) -> bool {
-        let until = self.context.log().now() + lasts;
-        let micros = i64::try_from(until.as_micros()).unwrap_or(i64::MAX);
-        let until = Timestamp::from_micros(EPOCH.saturating_add(micros)).unwrap_or(Timestamp::MAX);
+        let until = self.wall_after(lasts);
         let value = match word {
             PlannedWord::Freeze => format_freeze(until),
             PlannedWord::Prefer(who) => self.prefer(who, until),
@@ -29,6 +30,53 @@ impl Simulation {
     /// Takes the annotation back: the clocks of electors may be off by any time.
     pub(crate) async fn unsay(&mut self, lease: usize, word: PlannedWord) {
         self.annotate(lease, word, None).await;
+    }
+
+    /// Has the candidate of a process stand down, and says whether it was there.
+    pub(crate) async fn stand_down(&self, who: ProcessIndex, until: Option<Duration>) -> bool {
+        let Some(process) = self.processes.get(who.0) else {
+            return false;
+        };
+        let until = until.map(|until| format_freeze(self.wall_after(until)));
+        let value = until.unwrap_or_else(|| "true".to_owned());
+        let (api, name) = (self.candidate_api(), process.identity());
+        let candidates = Api::<LeaseCandidate>::default_namespaced_with(self.kubectl(), &api);
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": { STAND_DOWN: value } } }));
+        let params = PatchParams::default();
+        candidates.patch(&name, &params, &patch).await.is_ok()
+    }
+
+    /// Takes that back, under each name that the process has had: in etcd, as the server may serve no candidates just then.
+    pub(crate) fn stand_up(&self, who: ProcessIndex) {
+        let prefix = format!("c{}-", who.0);
+        let names: BTreeSet<String> = {
+            let state = self.context.state();
+            let all = state
+                .history
+                .candidates
+                .iter()
+                .map(|it| &it.object.metadata);
+            let told = all.filter(|it| it.annotations.iter().any(|it| it.contains_key(STAND_DOWN)));
+            let names = told.filter_map(|it| it.name.clone());
+            names.filter(|name| name.starts_with(&prefix)).collect()
+        };
+        for name in names {
+            let place = (NAMESPACE, &*name);
+            self.server.corrupt("leasecandidates", place, |object| {
+                let metadata = object.get_mut("metadata");
+                let annotations = metadata.and_then(|it| it.get_mut("annotations"));
+                if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+                    annotations.remove(STAND_DOWN);
+                }
+            });
+        }
+    }
+
+    /// The time of day in a while, by a clock that is right.
+    fn wall_after(&self, time: Duration) -> Timestamp {
+        let until = self.context.log().now() + time;
+        let micros = i64::try_from(until.as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(EPOCH.saturating_add(micros)).unwrap_or(Timestamp::MAX)
     }
 
     /// The candidate may be one of another lease, or none.

@@ -7,13 +7,14 @@ mod tests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use elector_api::annotation::PRIORITY;
 use elector_protocol::{Identity, LeaseRecord};
 
 use crate::context::RuleViolation;
 use crate::effect::StrikeLog;
 use crate::history::{LeaseHistory, LeaseRevision, RequestAttempt, Role};
 use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, SYSTEM, lease_name};
-use crate::plan::{FaultKind, PlannedFault, PlannedWord, RunPlan};
+use crate::plan::{FaultKind, PlannedFault, PlannedStrategy, PlannedWord, RunPlan};
 
 /// The check of the writes of a run.
 struct WriteCheck<'a> {
@@ -106,7 +107,7 @@ impl WriteCheck<'_> {
             let (Some(attempt), Some(holder)) = (elector, &last.holder) else {
                 continue;
             };
-            if self.is_no_better(preferred, holder) {
+            if self.is_no_better((preferred, holder), lease, revision.at) {
                 let text = format!("{preferred} is preferred to {holder} and not better");
                 report("L3", text);
             }
@@ -118,20 +119,29 @@ impl WriteCheck<'_> {
         }
     }
 
-    /// True if the first candidate registered with no better versions than the other, and nothing changed them or the
-    /// order.
-    fn is_no_better(&self, one: &Identity, other: &Identity) -> bool {
+    /// True if the first candidate registered with no better rank than the other, and nothing changed it or the order.
+    /// Under a strategy by which leaders stay, no version matters once all is mended.
+    fn is_no_better(&self, pair: (&Identity, &Identity), lease: &str, at: Duration) -> bool {
+        let setup = &self.plan.setup;
+        let number = (0..setup.leases).find(|number| lease_name(*number) == lease);
+        let Some(strategy) = number.and_then(|number| setup.common_strategy(number)) else {
+            return false;
+        };
+        let mended = at > self.plan.faults_end + 2 * AFTERMATH;
+        let stays = mended && strategy == PlannedStrategy::Sticky;
         let changed = |fault: &PlannedFault| {
             matches!(
                 fault.kind,
-                FaultKind::TamperWithCandidate(..) | FaultKind::Say(_, PlannedWord::Prefer(_), _)
+                FaultKind::TamperWithCandidate(..)
+                    | FaultKind::Say(_, PlannedWord::Prefer(_), _)
+                    | FaultKind::StandDown(..)
             )
         };
-        let versions = self.version(one).zip(self.version(other));
+        let ranks = self.rank(strategy, pair.0).zip(self.rank(strategy, pair.1));
         // Members of one version share the parts of a group; which of these preferences is needless is for the checker (L9).
-        let share = self.plan.setup.is_group();
+        let share = setup.is_group();
         let no_better = |(one, other)| one > other || (one == other && !share);
-        !self.plan.faults.iter().any(changed) && versions.is_some_and(no_better)
+        (stays || !self.plan.faults.iter().any(changed)) && ranks.is_some_and(no_better)
     }
 
     /// The most preferences of a term. One for a candidate that stops answering is withdrawn, so each fault may cost one
@@ -177,13 +187,25 @@ impl WriteCheck<'_> {
         of.is_none_or(|of| lease_name(of) == lease)
     }
 
-    /// The emulation and binary version that a candidate registered first.
-    fn version(&self, name: &Identity) -> Option<(&str, &str)> {
+    /// The rank that a candidate registered first with.
+    fn rank(&self, strategy: PlannedStrategy, name: &Identity) -> Option<[u64; 3]> {
         let mut all = self.history.candidates.iter();
         let found = all.find(|it| it.object.metadata.name.as_deref() == Some(name.as_str()))?;
-        let spec = &found.object.spec;
-        Some((&spec.emulation_version, &spec.binary_version))
+        let (spec, annotations) = (&found.object.spec, &found.object.metadata.annotations);
+        let priority = annotations.as_ref().and_then(|all| all.get(PRIORITY));
+        let priority = priority.map_or(0, |text| text.parse().unwrap_or_default());
+        let versions = (
+            number(&spec.emulation_version),
+            number(&spec.binary_version),
+        );
+        Some(strategy.rank(versions, priority))
     }
+}
+
+/// A version as a number, the newer one the higher.
+fn number(version: &str) -> u64 {
+    let parts = version.split('.');
+    parts.fold(0, |number, part| 1000 * number + part.parse().unwrap_or(0))
 }
 
 /// The number of candidates that a fault may add or remove: one, or one for each name that a client registers in turn.

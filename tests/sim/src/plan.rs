@@ -2,7 +2,9 @@
 
 mod draw;
 mod draw_group;
+mod draw_wishes;
 mod fault;
+mod strategy;
 
 use std::fmt;
 use std::time::Duration;
@@ -14,6 +16,7 @@ pub use self::fault::{
     Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedFault, PlannedWord,
     ProcessIndex, Requests, RestartName, WatchClose, WorkEnd,
 };
+pub use self::strategy::PlannedStrategy;
 use crate::names::{ELECTOR_LOCK, lease_name};
 
 /// Everything that a run depends on.
@@ -91,6 +94,12 @@ pub struct PlannedCandidate {
     pub stop: Duration,
     /// Its way to its terms (R18).
     pub mode: PlannedMode,
+    /// The strategy that it wishes for.
+    #[serde(default)]
+    pub strategy: PlannedStrategy,
+    /// The priority that its object is given when it registers; 0 for none.
+    #[serde(default)]
+    pub priority: u64,
 }
 
 /// The way of a candidate to its terms (R18).
@@ -141,6 +150,22 @@ impl Setup {
         candidates.filter(move |it| it.stands_for(lease))
     }
 
+    /// The strategy by which a lease is elected: the wish of the highest binary version.
+    pub(crate) fn strategy(&self, lease: usize) -> PlannedStrategy {
+        let wishes = self.candidates_of(lease);
+        let wishes = wishes.filter(|it| it.mode != PlannedMode::Plain);
+        let highest = wishes.max_by_key(|it| it.version.1);
+        highest.map(|it| it.strategy).unwrap_or_default()
+    }
+
+    /// The same where no candidate of the lease wishes for another one, so that it does not depend on who is there.
+    pub(crate) fn common_strategy(&self, lease: usize) -> Option<PlannedStrategy> {
+        let strategy = self.strategy(lease);
+        let mut candidates = self.candidates_of(lease);
+        let common = candidates.all(|it| it.strategy == strategy);
+        common.then_some(strategy)
+    }
+
     /// True if its leases are the parts of a group.
     #[must_use]
     pub fn is_group(&self) -> bool {
@@ -166,6 +191,11 @@ impl PlannedCandidate {
     /// True if it stands for the lease of this number.
     pub(crate) fn stands_for(&self, lease: usize) -> bool {
         (self.lease..self.lease + self.parts).contains(&lease)
+    }
+
+    /// Its rank under a strategy: the lower one is better.
+    pub(crate) fn rank(&self, strategy: PlannedStrategy) -> [u64; 3] {
+        strategy.rank(self.version, self.priority)
     }
 }
 

@@ -237,7 +237,12 @@ impl SimulatedProcess {
                 mode: candidate.mode,
             },
         };
+        let priority = match &self.kind {
+            ProcessKind::Candidate(candidate, _) => candidate.priority,
+            ProcessKind::Elector(..) => 0,
+        };
         Transport {
+            priority,
             server: self.server.clone(),
             context: self.context.clone(),
             author: Author {

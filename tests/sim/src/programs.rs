@@ -174,6 +174,7 @@ impl CandidateRun {
             version: (emulation, binary),
             timing: (w, h),
             mode,
+            strategy,
             ..
         } = self.candidate;
         let version = |minor| format!("1.{minor}.0");
@@ -182,6 +183,7 @@ impl CandidateRun {
             .namespace(NAMESPACE)
             .identity(self.identity.as_str())
             .emulation_version(version(emulation))
+            .strategy(strategy.name())
             .timing(Timing::new(Duration::from_secs(w), Duration::from_secs(h)))
             .mode(match mode {
                 PlannedMode::Elected => Mode::Elected,

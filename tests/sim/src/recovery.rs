@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::clock::TRUE_RATE;
 use crate::names::{FALLBACK, lease_name};
-use crate::plan::{self, PlannedMode, RestartName};
+use crate::plan::{self, PlannedMode, PlannedStrategy, RestartName};
 use crate::process::ProcessKind;
 use crate::simulation::Simulation;
 
@@ -98,7 +98,8 @@ impl Simulation {
         let ranked = candidates
             .iter()
             .filter(|(_, it)| it.mode != PlannedMode::Plain);
-        let best = ranked.map(|(_, it)| it.version).min();
+        let strategy = self.plan.setup.strategy(lease);
+        let best = ranked.map(|(_, it)| it.rank(strategy)).min();
         let limit = match self.plan.setup.preemptions.contains(&1) {
             true => BEST_LEADS_BY_ONE,
             false => BEST_LEADS,
@@ -110,16 +111,15 @@ impl Simulation {
                 found.map(|(_, it)| *it)
             });
             let took = self.context.log().now().saturating_sub(since);
-            let version = leading.map(|it| it.version);
+            let rank = leading.map(|it| it.rank(strategy));
             let unranked = |it: plan::PlannedCandidate| {
                 self.plan.setup.unserved || it.mode == PlannedMode::Plain
             };
-            if leading.is_some_and(unranked) || version == best {
+            if leading.is_some_and(unranked) || rank == best {
                 return Some(took);
             }
             if took > limit {
-                let text =
-                    format!("{leader:?} of version {version:?} leads {name}, not one of {best:?}");
+                let text = format!("{leader:?} of rank {rank:?} leads {name}, not one of {best:?}");
                 self.context.report("L4", text);
                 return None;
             }
@@ -296,6 +296,22 @@ impl Simulation {
         let since = self.context.log().now();
         for lease in leases {
             self.check_best_leader(lease, since).await;
+            self.check_sticky_leader(lease).await;
+        }
+    }
+
+    /// L4 under a strategy by which leaders stay: no other candidate follows, whatever its version.
+    async fn check_sticky_leader(&self, lease: usize) {
+        if self.plan.setup.strategy(lease) != PlannedStrategy::Sticky {
+            return;
+        }
+        let name = lease_name(lease);
+        let leader = self.leader_name(&name);
+        sleep(QUIET_PERIOD).await;
+        let follower = self.leader_name(&name);
+        if follower != leader {
+            let text = format!("{leader:?} led {name}, and {follower:?} does for no reason");
+            self.context.report("L4", text);
         }
     }
 

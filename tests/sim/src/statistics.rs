@@ -21,8 +21,8 @@ pub struct RunStatistics {
 
 /// The kinds of faults that have to take effect.
 const KINDS: &str = "Builtin Compact Crash Delay ElectorsAway EndWatches FloodNamespace Forbid Freeze HideCandidates HoldLock \
-    IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Repeat Say ShutDown Slow SpoilWork StepClock \
-    StopClock TamperWithCandidate TamperWithLease TamperWithLock Twin";
+    IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Repeat Say ShutDown Slow SpoilWork StandDown \
+    StepClock StopClock TamperWithCandidate TamperWithLease TamperWithLock Twin";
 
 /// The least effects of a kind in as many seeds, or in those of `cargo test`.
 const LEAST: (u64, u64) = (50, 200);

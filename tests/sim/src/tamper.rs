@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use elector_api::annotation::PRIORITY;
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use kube::api::{Api, DeleteParams, PostParams};
@@ -15,7 +16,7 @@ use serde_json::json;
 use crate::clock::{SimClock, TRUE_RATE};
 use crate::history::{Author, Role};
 use crate::names::{EPOCH, FOREIGN, NAMESPACE, SYSTEM};
-use crate::plan::{CandidateTampering, LeaseTampering, ProcessIndex};
+use crate::plan::{CandidateTampering, LeaseTampering, PlannedStrategy, ProcessIndex};
 use crate::random::Random;
 use crate::simulation::Simulation;
 use crate::transport::Transport;
@@ -51,6 +52,7 @@ impl Simulation {
     pub(crate) fn foreign_transport(&self, name: &str, role: Role, rate: u64) -> Transport {
         let seed = Random::stream(self.plan.seed, 5000).bits();
         Transport {
+            priority: 0,
             server: self.server.clone(),
             context: self.context.clone(),
             author: Author {
@@ -169,7 +171,7 @@ impl Simulation {
                     self.candidate_api(),
                     renewed.and_then(Timestamp::from_micros),
                 );
-                let object = useless_candidate(api, &key, name, renewed);
+                let object = useless_candidate(api, &key, name, renewed, PlannedStrategy::Oldest);
                 let candidates = Api::namespaced_with(self.kubectl(), namespace, &api);
                 self.create(&candidates, &object).await;
             }
@@ -242,19 +244,28 @@ impl Simulation {
     }
 }
 
-/// A candidate of the best version, which a client registers that does nothing of what candidates do.
+/// The best candidate under a strategy, which a client registers that does nothing of what candidates do.
 pub(crate) fn useless_candidate(
     api: CandidateApi,
     key: &LeaseKey,
     name: &str,
     renewed: Option<Timestamp>,
+    strategy: PlannedStrategy,
 ) -> LeaseCandidate {
     let identity = Identity::new(name).expect("a name that is not empty");
     let mut object = LeaseCandidate::named(api, key, &identity);
-    object.spec.binary_version = "0.0.1".to_owned();
-    object.spec.emulation_version = "0.0.1".to_owned();
+    let version = match strategy {
+        PlannedStrategy::Newest => "9.0.0",
+        _ => "0.0.1",
+    };
+    version.clone_into(&mut object.spec.binary_version);
+    version.clone_into(&mut object.spec.emulation_version);
     object.spec.renew_time = renewed;
-    object.with_strategy("OldestEmulationVersion")
+    if strategy == PlannedStrategy::Priority {
+        let annotations = object.metadata.annotations.get_or_insert_default();
+        annotations.insert(PRIORITY.to_owned(), i32::MAX.to_string());
+    }
+    object.with_strategy(strategy.name())
 }
 
 /// An object of the API.

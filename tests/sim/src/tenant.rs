@@ -12,6 +12,7 @@ use crate::clock::TRUE_RATE;
 use crate::context::RunContext;
 use crate::history::Role;
 use crate::names::{ELECTOR_LOCK, EPOCH, TENANT};
+use crate::plan::PlannedStrategy;
 use crate::random::Random;
 use crate::simulation::Simulation;
 use crate::tamper::{edit, useless_candidate};
@@ -95,7 +96,7 @@ impl HostileTenant {
     async fn register(&self, name: &str, lease: usize) {
         let key = LeaseKey::new(TENANT, &*self.names[lease]);
         let renewed = Timestamp::from_micros(EPOCH);
-        let mut object = useless_candidate(self.api, &key, name, renewed);
+        let mut object = useless_candidate(self.api, &key, name, renewed, PlannedStrategy::Oldest);
         let annotations = object.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::PROTOCOL.to_owned(), "1".to_owned());
         let sent = self.context.log().now();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body as ServerBody;
 use elector_api::Lease;
+use elector_api::annotation::PRIORITY;
 use elector_apiserver::ApiServer;
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, Cluster};
@@ -32,6 +33,8 @@ pub(crate) struct Transport {
     /// The longest delay of a request or its answer beyond the usual, in milliseconds.
     pub(crate) jitter: u64,
     pub(crate) random: Arc<Mutex<Random>>,
+    /// The priority that an administrator's webhook gives to the candidates that it registers; 0 for none.
+    pub(crate) priority: u64,
 }
 
 /// The timeout of a request that names none of its own.
@@ -62,6 +65,7 @@ impl Transport {
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let path = parts.uri.path();
+        let body = self.admit(&parts.method, path, body.to_vec());
         // A list of one object asks for the version of the store alone.
         let query = parts.uri.query().unwrap_or_default();
         let probes = query.split('&').any(|it| it == "limit=1");
@@ -80,7 +84,7 @@ impl Transport {
             .effects
             .count_request(&self.author.name);
         self.delay().await;
-        let request = Request::from_parts(parts, Body::from(body.to_vec()));
+        let request = Request::from_parts(parts, Body::from(body));
         let answer = self
             .server
             .service(&self.author.name)
@@ -103,6 +107,19 @@ impl Transport {
         answer.map(|answer| match reports && answer.status().is_success() {
             true => self.note_delivery(answer),
             false => answer,
+        })
+    }
+
+    /// A body with the priority in it, where it registers a candidate: no candidate may give itself one.
+    fn admit(&self, method: &Method, path: &str, body: Vec<u8>) -> Vec<u8> {
+        let registers = *method == Method::POST && path.ends_with("/leasecandidates");
+        if !registers || self.priority == 0 {
+            return body;
+        }
+        let object = serde_json::from_slice::<serde_json::Value>(&body);
+        object.map_or(body, |mut object| {
+            object["metadata"]["annotations"][PRIORITY] = self.priority.to_string().into();
+            object.to_string().into_bytes()
         })
     }
 

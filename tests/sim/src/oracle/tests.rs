@@ -29,7 +29,11 @@ fn a_write_of_which_no_sender_is_known_is_a_violation() {
 
 /// The words about a lease that `a` leads in version 1.1.0, where `b` in that version is preferred this number of times,
 /// and this fault takes effect.
-fn preferred(version: &str, times: usize, fault: Option<&PlannedFault>) -> Vec<String> {
+fn preferred(
+    (strategy, version): (PlannedStrategy, &str),
+    times: usize,
+    fault: Option<&PlannedFault>,
+) -> Vec<String> {
     let mut fixture = WrittenLease::new("lease-0");
     let held = LeaseRecord {
         holder: Identity::new("a"),
@@ -48,8 +52,10 @@ fn preferred(version: &str, times: usize, fault: Option<&PlannedFault>) -> Vec<S
         fixture.write(NOW, "e0", &held);
     }
     let mut plan = RunPlan::draw(1, ClockBound::Within);
+    plan.faults_end = Duration::ZERO;
     plan.setup.leases = 2;
     plan.setup.candidates.truncate(1);
+    plan.setup.candidates[0].strategy = strategy;
     plan.setup.candidates.resize(4, plan.setup.candidates[0]);
     let mut effects = StrikeLog::default();
     if let Some(PlannedFault { at, kind }) = fault {
@@ -64,10 +70,34 @@ fn preferred(version: &str, times: usize, fault: Option<&PlannedFault>) -> Vec<S
 
 #[test]
 fn a_preference_goes_to_a_better_candidate() {
-    for (version, wrong) in [("1.0.0", false), ("1.1.0", true), ("1.2.0", true)] {
-        let found = preferred(version, 1, None);
-        let said = found.iter().any(|it| it.contains("and not better"));
-        assert_eq!(said, wrong, "{version}: {found:?}");
+    for (strategy, better) in [
+        (PlannedStrategy::Oldest, &["1.0.0"][..]),
+        (PlannedStrategy::Newest, &["1.2.0", "1.10.0"]),
+        (PlannedStrategy::Priority, &["1.0.0"]),
+        (PlannedStrategy::Sticky, &[]),
+    ] {
+        for version in ["1.0.0", "1.1.0", "1.2.0", "1.10.0"] {
+            let found = preferred((strategy, version), 1, None);
+            let said = found.iter().any(|it| it.contains("and not better"));
+            let right = better.contains(&version);
+            assert_ne!(said, right, "{strategy:?} {version}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_order_to_stand_down_excuses_a_preference_and_a_sticky_lease_only_until_all_is_mended() {
+    let stand_down = FaultKind::StandDown(ProcessIndex(0), None, Duration::from_secs(9));
+    let fault = PlannedFault {
+        at: NOW,
+        kind: stand_down,
+    };
+    for (strategy, wrong) in [
+        (PlannedStrategy::Newest, false),
+        (PlannedStrategy::Sticky, true),
+    ] {
+        let found = preferred((strategy, "1.0.0"), 1, Some(&fault));
+        assert_eq!(!found.is_empty(), wrong, "{strategy:?}: {found:?}");
     }
 }
 
@@ -93,7 +123,8 @@ fn a_term_has_more_preferences_for_each_fault_that_struck_it() {
     ] {
         let at = Duration::from_secs(at);
         let fault = kind.map(|kind| PlannedFault { at, kind });
-        let wrong = |times| preferred("1.0.0", times, fault.as_ref()).len();
+        let wrong =
+            |times| preferred((PlannedStrategy::Oldest, "1.0.0"), times, fault.as_ref()).len();
         assert_eq!([wrong(most), wrong(most + 1)], [0, 1], "{fault:?}");
     }
 }

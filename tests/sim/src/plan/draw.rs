@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use super::draw_wishes::{draw_wishes, stand_downs};
 use super::{
     Applied, CandidateTampering, ElectorLocks, FaultKind, LeaseTampering, PlannedCandidate,
-    PlannedFault, PlannedMode, PlannedWord, ProcessHost, ProcessIndex, Requests, RestartName,
-    RunPlan, Setup, WatchClose, WorkEnd,
+    PlannedFault, PlannedMode, PlannedStrategy, PlannedWord, ProcessHost, ProcessIndex, Requests,
+    RestartName, RunPlan, Setup, WatchClose, WorkEnd,
 };
 use crate::random::Random;
 
@@ -68,6 +69,8 @@ impl RunPlan {
         if reach == ClockBound::Beyond {
             faults = cut_off(&setup);
         } else {
+            let mut wishes = stream(12);
+            draw_wishes(&mut wishes, &mut setup);
             let mut random = stream(3);
             if random.percent(5) {
                 faults.extend(hide_a_term(&mut random, &setup));
@@ -79,6 +82,7 @@ impl RunPlan {
             faults.extend(spoilt_work(&mut stream(9), &setup, horizon));
             faults.extend(set_back(&mut stream(10), &setup, horizon));
             faults.extend(flood(&mut stream(11), horizon));
+            faults.extend(stand_downs(&mut wishes, &setup, horizon));
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
@@ -351,6 +355,8 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
                     random.millis(0, 2_000)
                 },
                 mode,
+                strategy: PlannedStrategy::default(),
+                priority: 0,
             }
         })
         .collect();

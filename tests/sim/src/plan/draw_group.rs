@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::draw::{TIMINGS, draw_host, draw_rate};
 use super::{
-    ElectorLocks, FaultKind, PlannedCandidate, PlannedFault, PlannedMode, ProcessIndex,
-    RestartName, RunPlan, Setup,
+    ElectorLocks, FaultKind, PlannedCandidate, PlannedFault, PlannedMode, PlannedStrategy,
+    ProcessIndex, RestartName, RunPlan, Setup,
 };
 use crate::random::Random;
 
@@ -75,6 +75,8 @@ fn draw_setup(random: &mut Random) -> Setup {
             timing: (w, h),
             stop,
             mode,
+            strategy: PlannedStrategy::default(),
+            priority: 0,
         }
     });
     let candidates: Vec<_> = candidates.collect();

@@ -85,6 +85,8 @@ pub enum FaultKind {
     Forbid(ProcessIndex, Duration),
     /// An operator annotates a lease, and takes that back.
     Say(usize, PlannedWord, Duration),
+    /// An operator has the candidate of a process stand down, until a time after that or without one, and takes that back.
+    StandDown(ProcessIndex, Option<Duration>, Duration),
     /// The work of the leader of a lease ends or goes on against its orders; a process that ends is started again.
     SpoilWork(usize, WorkEnd, Duration),
     /// A built-in controller takes and keeps its lock, as far as electors let it.
@@ -202,6 +204,7 @@ impl FaultKind {
             | Self::StopClock(who, ..)
             | Self::TamperWithCandidate(who, ..)
             | Self::Twin(who, ..)
+            | Self::StandDown(who, ..)
             | Self::Forbid(who, ..) => Some(*who),
             _ => None,
         }
@@ -270,6 +273,7 @@ impl FaultKind {
             | Self::IdleCandidate(_, _, time)
             | Self::Say(_, _, time)
             | Self::ElectorsAway(time)
+            | Self::StandDown(_, _, time)
             | Self::SpoilWork(_, _, time)
             | Self::HoldLock(time)
             | Self::HideCandidates(time)
