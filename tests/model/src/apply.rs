@@ -27,7 +27,7 @@ impl SystemState {
         let store = Rc::clone(&self.store);
         let candidates = self.candidates.clone();
         let witnesses = match by {
-            ModelTransition::Tick | ModelTransition::Sleep(_) => Witnesses::empty(),
+            ModelTransition::Tick | ModelTransition::Drift(_) => Witnesses::empty(),
             ModelTransition::Process(index, by) => self.of_process(*index, *by, system),
             ModelTransition::Elector(index, by) => self.of_elector(*index, by, run),
             ModelTransition::LandPost
@@ -292,7 +292,7 @@ impl SystemState {
                 return self.deliver_object(*index, run);
             }
             ModelTransition::Tick
-            | ModelTransition::Sleep(_)
+            | ModelTransition::Drift(_)
             | ModelTransition::Process(..)
             | ModelTransition::Elector(..) => return,
         }

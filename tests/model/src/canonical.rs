@@ -88,7 +88,7 @@ impl Canonical {
         let timing = &self.timing;
         let tick = time.passes();
         if tick && state.store.written.is_some() {
-            let by = Duration::from_secs(mix.electors[0]);
+            let by = Duration::from_secs(time.of_elector(mix.electors[0]));
             Rc::make_mut(&mut state.store).age(by, self.ages);
         }
         let is_store = |store: &Rc<LeaseStore>| Rc::ptr_eq(store, &state.store);
@@ -106,12 +106,11 @@ impl Canonical {
         let mut process = 0;
         for (index, seconds) in (0..state.candidates.len()).zip(mix.candidates) {
             let aging = Aging {
-                by: Duration::from_secs(time.of_candidate(index, seconds)),
                 limit: self.waits,
                 restart: self.run.longest_restart(),
                 confirmation: LATE,
                 usual: self.usual,
-                ..Aging::default()
+                ..Aging::of_candidate(time, index, seconds)
             };
             let candidate = &mut state.candidates[index];
             if before.is_none_or(|before| !Rc::ptr_eq(&before.candidates[index], candidate)) {

@@ -18,8 +18,12 @@ pub(super) enum Time {
     Stands,
     /// Every clock goes on by its rate.
     Passes,
-    /// The same, but this candidate's clock stands still.
+    /// The same, but this candidate's clocks stand still.
     PassesBut(usize),
+    /// The same, but this candidate's machine is suspended: its monotonic clock stands still.
+    Suspends(usize),
+    /// This candidate's time of day is set ahead, and its holder's clock gains; no time passes.
+    Gains(usize),
 }
 
 /// One tick of a fast clock, and the duration that a record is shortened to.
@@ -66,23 +70,28 @@ pub(super) const ALL: &[Mix] = &[
 // === impl Time ===
 
 impl Time {
-    /// True if any time passes.
+    /// True if any clock goes on.
     pub(super) fn passes(self) -> bool {
         self != Self::Stands
     }
 
-    /// The time that passes for the candidate of this index.
-    pub(super) fn of_candidate(self, index: usize, rate: u64) -> u64 {
+    /// The time that passes by the holder's clock of the candidate of this index, and by its monotonic one.
+    pub(super) fn of_candidate(self, index: usize, rate: u64) -> (u64, u64) {
         match self {
-            Self::Stands => 0,
-            Self::PassesBut(stopped) if stopped == index => 0,
-            Self::Passes | Self::PassesBut(_) => rate,
+            Self::PassesBut(stopped) if stopped == index => (0, 0),
+            Self::Suspends(asleep) if asleep == index => (rate, 0),
+            Self::Gains(ahead) if ahead == index => (rate, 0),
+            Self::Stands | Self::Gains(_) => (0, 0),
+            Self::Passes | Self::PassesBut(_) | Self::Suspends(_) => (rate, rate),
         }
     }
 
     /// The time that passes for an elector.
     pub(super) fn of_elector(self, rate: u64) -> u64 {
-        if self.passes() { rate } else { 0 }
+        match self {
+            Self::Stands | Self::Gains(_) => 0,
+            Self::Passes | Self::PassesBut(_) | Self::Suspends(_) => rate,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::transition::ModelTransition;
 /// Ages without limit. Versions and terms stay as they are; wire times, of which every write wants a new one, are kept
 /// apart by one numbering for all processes.
 struct Remember {
-    by: Duration,
+    aging: Aging,
     /// True if acks grow old.
     pings: bool,
     lease_times: Vec<Timestamp>,
@@ -28,16 +28,12 @@ struct Remember {
     writer: i64,
 }
 
-const LONG: Duration = Duration::from_secs(500);
+const LONG: Duration = Duration::from_secs(200);
 
 impl Renumbering for Remember {
     fn instant(&mut self, instant: &mut Instant) {
         if !self.collecting {
-            let aging = Aging {
-                by: self.by,
-                ..Aging::default()
-            };
-            aging.age(instant, LONG);
+            self.aging.age(instant, LONG);
         }
     }
 
@@ -82,10 +78,10 @@ fn renumber(times: &mut Vec<Timestamp>, time: &mut Timestamp, collecting: bool, 
 }
 
 /// Lets time pass, and keeps all that there is to know.
-fn remember(system: &ModelSystem, state: &mut SystemState, tick: bool) {
+fn remember(system: &ModelSystem, state: &mut SystemState, time: Time) {
     let mix = system.run.mixes[state.mix];
     let mut numbers = Remember {
-        by: Duration::ZERO,
+        aging: Aging::default(),
         pings: system.run.pings,
         lease_times: Vec::new(),
         candidate_times: Vec::new(),
@@ -102,14 +98,18 @@ fn remember(system: &ModelSystem, state: &mut SystemState, tick: bool) {
         Rc::make_mut(&mut state.store).renumber(&mut numbers);
         // A write that is in the store already is one, whoever knows of it.
         let stored = numbers.lease_times.contains(&timestamp(FRESH));
-        for (candidate, rate) in state.candidates.iter_mut().zip(mix.candidates) {
+        let rates = mix.candidates.into_iter().enumerate();
+        for (candidate, (index, rate)) in state.candidates.iter_mut().zip(rates) {
             numbers.writer += i64::from(!stored);
-            numbers.by = Duration::from_secs(if tick { rate } else { 0 });
+            numbers.aging = Aging::of_candidate(time, index, rate);
             Rc::make_mut(candidate).renumber(&mut numbers);
         }
         for (elector, rate) in state.electors.iter_mut().zip(mix.electors) {
             numbers.writer += i64::from(!stored);
-            numbers.by = Duration::from_secs(if tick { rate } else { 0 });
+            numbers.aging = Aging {
+                by: Duration::from_secs(time.of_elector(rate)),
+                ..Aging::default()
+            };
             Rc::make_mut(elector).renumber(&mut numbers);
         }
     }
@@ -119,12 +119,12 @@ fn remember(system: &ModelSystem, state: &mut SystemState, tick: bool) {
 fn following(system: &ModelSystem, state: &SystemState) -> Vec<SystemState> {
     let follow = |by: &ModelTransition| {
         let mut next = state.clone();
-        let tick = by.time().passes();
+        let time = by.time();
         next.apply(by, system);
-        remember(system, &mut next, tick);
-        if tick {
+        remember(system, &mut next, time);
+        if time.passes() {
             next.catch_up(&system.run);
-            remember(system, &mut next, false);
+            remember(system, &mut next, Time::Stands);
         }
         next
     };
@@ -187,6 +187,7 @@ fn what_is_forgotten_makes_no_difference() {
         "MC-D2",
         "MC-P1",
         "MC-P2",
+        "MC-P9",
     ];
     for run in runs().into_iter().filter(|run| walked.contains(&run.id())) {
         walk(ModelSystem::new(run));

@@ -54,6 +54,10 @@ pub(super) enum Mutant {
     BelieveUntilEvent,
     /// A holder's clock may stand still for a tick.
     ClockStops,
+    /// A process counts its belief by its monotonic clock.
+    BelieveByMonotonic,
+    /// A process runs its stop-watch for others by its holder's clock.
+    WatchByHolder,
     /// A born record is granted at once.
     BornIsFree,
     /// An unheld record with a duration is granted when that has passed.

@@ -14,10 +14,17 @@ use std::time::Duration;
 
 use elector_protocol::{Instant, Moment, Renumber, Renumbering, ResourceVersion, Term, Timestamp};
 
-/// The reading of every clock in every state.
+use super::clocks::Time;
+
+/// The reading of every clock in every state, save the monotonic one of a process.
 pub(super) const NOW: Instant = Instant::from_epoch(Duration::from_secs(1000));
-/// The same by both clocks of a process: in a model they are one.
-pub(super) const MOMENT: Moment = Moment::same(NOW);
+/// The same by both clocks of a process. They read so far apart that an instant tells which of them it is of.
+pub(super) const MOMENT: Moment = Moment {
+    holder: NOW,
+    monotonic: Instant::from_epoch(Duration::from_secs(500)),
+};
+/// Later than every instant of a monotonic clock, and earlier than those of a holder's.
+const APART: Instant = Instant::from_epoch(Duration::from_secs(750));
 /// Longer ago than any wait.
 pub(super) const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
 /// Wire times and versions of one object stay below those of the next.
@@ -45,6 +52,8 @@ pub(super) struct Numbers {
 pub(super) struct Aging {
     /// The time that passes.
     pub(super) by: Duration,
+    /// The time that passes by the monotonic clock, where there are two.
+    pub(super) awake: Option<Duration>,
     /// Ages of this and more are alike.
     pub(super) limit: Duration,
     /// The same for pings and acks.
@@ -145,15 +154,30 @@ impl Renumbering for Numbers {
 // === impl Aging ===
 
 impl Aging {
-    /// Moves a reading so that its process's clock reads [`NOW`].
-    pub(super) fn age(self, instant: &mut Instant, limit: Duration) {
+    /// That of a candidate whose clocks run at this rate, without a limit.
+    pub(super) fn of_candidate(time: Time, index: usize, rate: u64) -> Self {
+        let (by, awake) = time.of_candidate(index, rate);
+        Self {
+            by: Duration::from_secs(by),
+            awake: Some(Duration::from_secs(awake)),
+            ..Self::default()
+        }
+    }
+
+    /// Moves a reading so that its clock reads what it reads in every state; returns its age.
+    pub(super) fn age(self, instant: &mut Instant, limit: Duration) -> Duration {
+        let (now, by) = match self.awake {
+            Some(awake) if *instant < APART => (MOMENT.monotonic, awake),
+            _ => (NOW, self.by),
+        };
         // Only a pause lies ahead. The scheduler pauses any process at will, so a pause is over at once.
-        let age = if *instant > NOW {
+        let age = if *instant > now {
             limit
         } else {
-            NOW.since(*instant).saturating_add(self.by).min(limit)
+            now.since(*instant).saturating_add(by).min(limit)
         };
-        *instant = before(NOW, age);
+        *instant = before(now, age);
+        age
     }
 }
 
@@ -191,8 +215,7 @@ impl Renumbering for Assign<'_> {
     }
 
     fn preference(&mut self, instant: &mut Instant) -> bool {
-        self.aging.age(instant, self.aging.preference);
-        NOW.since(*instant) < self.aging.preference
+        self.aging.age(instant, self.aging.preference) < self.aging.preference
     }
 
     fn withdrawals(&mut self, withdrawals: &mut u8) {
@@ -213,13 +236,11 @@ impl Renumbering for Assign<'_> {
 
     fn failed_hand_over(&mut self, instant: &mut Instant) -> bool {
         let limit = self.aging.passed_over.max(self.aging.preemptions);
-        self.aging.age(instant, limit);
-        NOW.since(*instant) < limit
+        self.aging.age(instant, limit) < limit
     }
 
     fn preemption(&mut self, instant: &mut Instant) -> bool {
-        self.aging.age(instant, self.aging.preemptions);
-        NOW.since(*instant) < self.aging.preemptions
+        self.aging.age(instant, self.aging.preemptions) < self.aging.preemptions
     }
 
     fn restart(&mut self, instant: &mut Instant) {
@@ -227,8 +248,7 @@ impl Renumbering for Assign<'_> {
     }
 
     fn confirmation(&mut self, instant: &mut Instant) -> bool {
-        self.instant(instant);
-        NOW.since(*instant) < self.aging.confirmation
+        self.aging.age(instant, self.aging.limit) < self.aging.confirmation
     }
 
     fn longest(&mut self, duration: &mut Duration) {

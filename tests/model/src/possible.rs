@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use elector_protocol::elector::Effect;
 
+use super::clocks::Time;
 use super::elector::ElectorProcess;
 use super::lease_message::LeaseMessage;
 use super::mutant::Mutant;
@@ -20,8 +21,15 @@ impl ModelSystem {
     pub(super) fn possible(&self, state: &SystemState) -> Vec<ModelTransition> {
         let store = &state.store;
         let mut transitions = vec![ModelTransition::Tick];
-        if self.run.mutant == Some(Mutant::ClockStops) {
-            transitions.extend((0..state.candidates.len()).map(ModelTransition::Sleep));
+        let mutant = self.run.mutant;
+        for index in 0..state.candidates.len() {
+            let drifts = [
+                (mutant == Some(Mutant::ClockStops), Time::PassesBut(index)),
+                (self.run.drifts, Time::Suspends(index)),
+                (self.run.drifts, Time::Gains(index)),
+            ];
+            let drifts = drifts.into_iter().filter(|(possible, _)| *possible);
+            transitions.extend(drifts.map(|(_, time)| ModelTransition::Drift(time)));
         }
         for (index, process) in state.candidates.iter().enumerate() {
             let next = self.of_process(process, store).into_iter();
@@ -55,7 +63,7 @@ impl ModelSystem {
         ];
         let then = [
             (process.can_give_up(run), ProcessTransition::GiveUp),
-            (process.can_set_aside(), ProcessTransition::SetAside),
+            (process.can_set_aside(run), ProcessTransition::SetAside),
             (self.is_due(process), ProcessTransition::Step),
             (running && run.releases, ProcessTransition::WorkEnds),
             (
@@ -76,7 +84,7 @@ impl ModelSystem {
                 ProcessTransition::Ack,
             ),
             (
-                run.pinged && process.can_be_pinged(),
+                run.pinged && process.can_be_pinged(run),
                 ProcessTransition::Ping,
             ),
             (process.can_crash(), ProcessTransition::Crash),

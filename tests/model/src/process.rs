@@ -15,7 +15,7 @@ use elector_protocol::{Identity, Instant, LeaseSnapshot, Renumber, Renumbering};
 use super::instance::{ModelInstance, term_of};
 use super::lease_message::{LeaseMessage, LeaseNews, LeaseRequest};
 use super::mutant::Mutant;
-use super::numbers::{FRESH, MOMENT, NOW, timestamp};
+use super::numbers::{FRESH, NOW, timestamp};
 use super::process_variation::ProcessVariation;
 use super::run::{ModelLock, Run};
 use super::store::{LeaseStore, NAMES, names};
@@ -113,7 +113,7 @@ impl ModelProcess {
 
     /// True if this process believes that it leads.
     pub(super) fn believes(&self, run: &Run) -> bool {
-        (self.holder.believes(NOW) && self.variation.allows(&self.holder, run))
+        (self.holder.believes(run.now().holder) && self.variation.allows(&self.holder, run))
             || self.variation.believes(run)
     }
 
@@ -172,7 +172,7 @@ impl ModelProcess {
                     let terms = own.into_iter().collect();
                     self.holder = self.holder.clone().with_former_terms(terms);
                 }
-                let at = run.mutant.map_or(MOMENT, |mutant| {
+                let at = run.mutant.map_or(run.now(), |mutant| {
                     mutant.alter_sight(&mut seen, &mut source, first, store, run)
                 });
                 if run.acquires() {
@@ -185,9 +185,9 @@ impl ModelProcess {
                 self.variation.prolong(before, &self.holder, run);
             }
             LeaseNews::Deleted(at) if lists => {
-                self.holder.handle_event(MOMENT, LeaseEvent::Absent(at));
+                self.holder.handle_event(run.now(), LeaseEvent::Absent(at));
             }
-            LeaseNews::Deleted(at) => self.holder.handle_event(MOMENT, LeaseEvent::Deleted(at)),
+            LeaseNews::Deleted(at) => self.holder.handle_event(run.now(), LeaseEvent::Deleted(at)),
         }
         if run.mutant == Some(Mutant::LeadByRead) {
             self.reading = true;
@@ -204,7 +204,7 @@ impl ModelProcess {
         {
             (found.record.token, found.record.token_term) = (None, None);
         }
-        self.holder.handle_read(MOMENT, Ok(found));
+        self.holder.handle_read(run.now(), Ok(found));
         self.settle(run, Some(Mutant::LeadByRead))
     }
 
@@ -222,7 +222,7 @@ impl ModelProcess {
         if run.acquires() {
             self.variation.count_belief(true, occasion, run);
         }
-        self.holder.handle_outcome(MOMENT, outcome);
+        self.holder.handle_outcome(run.now(), outcome);
         self.settle(run, occasion)
     }
 
@@ -235,7 +235,7 @@ impl ModelProcess {
             }
             _ => {}
         }
-        self.holder.handle_outcome(MOMENT, LeaseOutcome::Unknown);
+        self.holder.handle_outcome(run.now(), LeaseOutcome::Unknown);
         self.settle(run, None)
     }
 
@@ -255,26 +255,26 @@ impl ModelProcess {
             self.orphans.push(request);
         }
         self.reading = false;
-        self.holder.set_aside_overtaken(MOMENT);
+        self.holder.set_aside_overtaken(run.now());
         self.settle(run, None)
     }
 
     /// True if news have overtaken the request under way. A refusal that is under way is as good as there.
-    pub(super) fn can_set_aside(&self) -> bool {
+    pub(super) fn can_set_aside(&self, run: &Run) -> bool {
         let refused = matches!(self.message, Some(LeaseMessage::Dead(_)));
-        !refused && self.holder.clone().set_aside_overtaken(MOMENT)
+        !refused && self.holder.clone().set_aside_overtaken(run.now())
     }
 
     /// A ping of this candidate is seen.
     pub(super) fn ping(&mut self, run: &Run) -> Witnesses {
-        self.holder.handle_ping(MOMENT);
+        self.holder.handle_ping(run.now());
         self.settle(run, None)
     }
 
     /// True if a ping would make a difference.
-    pub(super) fn can_be_pinged(&self) -> bool {
+    pub(super) fn can_be_pinged(&self, run: &Run) -> bool {
         let mut holder = self.holder.clone();
-        holder.handle_ping(MOMENT);
+        holder.handle_ping(run.now());
         holder != self.holder
     }
 
@@ -289,7 +289,7 @@ impl ModelProcess {
         };
         self.started = None;
         self.variation.end_work(clings, run);
-        self.holder.handle_work_stopped(MOMENT);
+        self.holder.handle_work_stopped(run.now());
         let known = self.holder.known();
         let mine = Some(Identity::of_elector(NAMES[self.name], 0));
         if run.mutant == Some(Mutant::ReleaseEarly)
@@ -353,7 +353,7 @@ impl ModelProcess {
                 _ if self.work != ProcessWork::Idle => {
                     self.settle(run, None);
                     // Elsewhere a term resumes as soon as it has lapsed, and late only where the write lands late.
-                    if run.slow_stops && self.would_resume() {
+                    if run.slow_stops && self.would_resume(run) {
                         break;
                     }
                     self.end_work(run);
@@ -361,12 +361,12 @@ impl ModelProcess {
                 // Its reply may begin a term.
                 Some(LeaseMessage::Landed(Some(WriteKind::Acquire), _)) => break,
                 Some(LeaseMessage::Landed(Some(WriteKind::Resume | WriteKind::Rejoin), _))
-                    if self.would_start() =>
+                    if self.would_start(run) =>
                 {
                     break;
                 }
                 Some(LeaseMessage::Landed(Some(WriteKind::Accept), _))
-                    if named || run.acquires() || self.would_start() =>
+                    if named || run.acquires() || self.would_start(run) =>
                 {
                     break;
                 }
@@ -425,30 +425,30 @@ impl ModelProcess {
     }
 
     /// True if it would ask for a term at once after the end of its work.
-    fn would_resume(&self) -> bool {
+    fn would_resume(&self, run: &Run) -> bool {
         let mut holder = self.holder.clone();
-        holder.handle_work_stopped(MOMENT);
-        let effects = holder.step(MOMENT, timestamp(FRESH)).effects;
+        holder.handle_work_stopped(run.now());
+        let effects = holder.step(run.now(), timestamp(FRESH)).effects;
         effects
             .iter()
             .any(|effect| matches!(effect, Effect::Read | Effect::Write { .. }))
     }
 
     /// True if the reply under way would begin a term.
-    fn would_start(&self) -> bool {
+    fn would_start(&self, run: &Run) -> bool {
         let Some(LeaseMessage::Landed(_, snapshot)) = &self.message else {
             return false;
         };
         let mut holder = self.holder.clone();
-        holder.handle_outcome(MOMENT, LeaseOutcome::Done(snapshot.clone()));
-        holder.step(MOMENT, timestamp(FRESH));
-        holder.believes(NOW)
+        holder.handle_outcome(run.now(), LeaseOutcome::Done(snapshot.clone()));
+        holder.step(run.now(), timestamp(FRESH));
+        holder.believes(run.now().holder)
     }
 
     /// True if a step would do something.
-    pub(super) fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self, run: &Run) -> bool {
         let mut holder = self.holder.clone();
-        !holder.step(MOMENT, timestamp(FRESH)).effects.is_empty()
+        !holder.step(run.now(), timestamp(FRESH)).effects.is_empty()
     }
 
     /// Runs the step, carries out what it says, and returns the witnesses. `occasion` is the mutant that would count
@@ -457,11 +457,11 @@ impl ModelProcess {
         let mut witnesses = Witnesses::empty();
         let is_refused = run.refused_candidate == Some(self.name);
         let mut released_first = false;
-        for effect in self.holder.step(MOMENT, timestamp(FRESH)).effects {
+        for effect in self.holder.step(run.now(), timestamp(FRESH)).effects {
             match effect {
                 Effect::Read => self.reading = true,
                 Effect::Write { .. } if is_refused => {
-                    self.holder.handle_outcome(MOMENT, LeaseOutcome::Refused);
+                    self.holder.handle_outcome(run.now(), LeaseOutcome::Refused);
                 }
                 Effect::Write { kind, mut write } => {
                     self.variation.send(&kind, &mut write, run);

@@ -56,25 +56,36 @@ impl Mutant {
     ) -> Moment {
         let record = &mut snapshot.record;
         let unheld = record.holder.is_none();
-        let mut monotonic = NOW;
+        let mut at = run.now();
         match self {
             Self::TrustTheName => (record.token, record.token_term) = (None, None),
             _ if !run.acquires() => {}
             Self::ExpireByRenewTime(ahead) => {
-                monotonic = before(store.written.unwrap_or(NOW), Duration::from_secs(ahead));
+                let age = NOW.since(store.written.unwrap_or(NOW));
+                at.monotonic = before(at.monotonic, age + Duration::from_secs(ahead));
             }
             Self::FallbackInstead => {
-                monotonic = before(NOW, record.duration().unwrap_or_default());
+                at.monotonic = before(at.monotonic, record.duration().unwrap_or_default());
             }
-            Self::RestartExpires if first => monotonic = LONG_AGO,
+            Self::RestartExpires if first => at.monotonic = LONG_AGO,
             Self::TrustAnyRelease if unheld => (record.token, record.token_term) = (None, None),
             Self::SpanTheGap => *source = NewsSource::Watch,
             Self::AddOverTheGap if first && unheld => *source = NewsSource::Watch,
             _ => {}
         }
-        Moment {
-            monotonic,
-            ..MOMENT
+        at
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    /// The present moment, by the clocks that a process reads.
+    pub(super) fn now(&self) -> Moment {
+        match self.mutant {
+            Some(Mutant::BelieveByMonotonic) => Moment::same(MOMENT.monotonic),
+            Some(Mutant::WatchByHolder) => Moment::same(MOMENT.holder),
+            _ => MOMENT,
         }
     }
 }

@@ -69,6 +69,8 @@ pub struct Run {
     pub(super) renames: bool,
     /// True if the work of a term that has lapsed may take its time, before the next one begins.
     pub(super) slow_stops: bool,
+    /// True if a process's machine may be suspended for a tick, and its time of day be set ahead by one.
+    pub(super) drifts: bool,
     /// True if each process keeps an instance lock.
     pub(super) rejoins: bool,
     /// True if an elector may ping at any time, whatever becomes of it.

@@ -83,7 +83,7 @@ impl ModelSystem {
         let mut known = self.due.borrow_mut();
         *known
             .entry(address(process))
-            .or_insert_with(|| process.is_due())
+            .or_insert_with(|| process.is_due(&self.run))
     }
 
     /// The state after a transition, and the possibilities that it showed.

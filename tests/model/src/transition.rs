@@ -11,8 +11,8 @@ use super::search::TransitionKind;
 pub(super) enum ModelTransition {
     /// Every clock goes on by its rate.
     Tick,
-    /// The same, but this process's clock stands still.
-    Sleep(usize),
+    /// The clocks of one process go on otherwise than the others.
+    Drift(Time),
     /// A process does one thing.
     Process(usize, ProcessTransition),
     /// An elector does one thing.
@@ -109,7 +109,7 @@ impl ModelTransition {
                 | ProcessTransition::Crash,
             )
             | Self::Elector(_, ElectorTransition::BreakWatch | ElectorTransition::Restart)
-            | Self::Sleep(_)
+            | Self::Drift(_)
             | Self::Delete
             | Self::Create
             | Self::Blank
@@ -127,7 +127,7 @@ impl ModelTransition {
     pub(super) fn time(&self) -> Time {
         match self {
             Self::Tick => Time::Passes,
-            Self::Sleep(index) => Time::PassesBut(*index),
+            Self::Drift(time) => *time,
             _ => Time::Stands,
         }
     }

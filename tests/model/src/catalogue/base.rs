@@ -44,6 +44,7 @@ pub(super) const BASE: Run = Run {
     grace: None,
     renames: false,
     slow_stops: false,
+    drifts: false,
     rejoins: false,
     pinged: false,
     electors_write: true,

@@ -340,6 +340,13 @@ worlds! {
         { mixes: UNLIKE, start: Absent, interference: BLANKED, lock: Some(OWN), full: Only }
         => SafeAndLive(TAKEN_NEW | Met::DISPLACES);
 
+    // Two clocks of one process that part: its belief goes by the one, its stop-watch for others by the other (R9, R18).
+    "MC-P9" "plain: suspended machines, clocks set ahead": PLAIN { drifts: true } => SafeAndLive(TAKEN);
+    "MC-P-awake" "plain: belief by the monotonic clock": PLAIN with BelieveByMonotonic
+        { drifts: true } => Unsafe(OneBeliever, "R9");
+    "MC-P-asleep" "plain: the stop-watch by the holder's clock": PLAIN with WatchByHolder
+        { drifts: true } => Unsafe(OneBeliever, "R9, R18");
+
     // Acquisitions with a rule broken.
     "MC-P5" "plain: created with a holder, 1 deletion": PLAIN with AcquireByPost
         { start: Absent, interference: DELETED } => Unsafe(OneBeliever, "R2");
