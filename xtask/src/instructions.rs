@@ -20,7 +20,7 @@ const HEADER: &str = "\
 # `cargo xtask bench instructions --lower` writes what stands.
 ";
 
-/// How often each is done, without and with what is counted: the start of the program is in both.
+/// The repetitions of each, few and many: the start of the program is in both counts.
 const TIMES: [u64; 2] = [100, 1_100];
 
 /// Counts them, and compares them with the budget; with `lower` the budget becomes what was counted. Without valgrind
