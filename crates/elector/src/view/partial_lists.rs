@@ -59,7 +59,8 @@ impl CandidateList {
     /// The bytes kept of the candidates.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
-        self.0.values().map(|namespace| namespace.bytes).sum()
+        let seen = self.0.values().flat_map(|namespace| &namespace.seen);
+        seen.map(|seen| bytes_of(&seen.candidate)).sum()
     }
 }
 
