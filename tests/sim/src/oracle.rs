@@ -119,7 +119,8 @@ impl WriteCheck<'_> {
         }
     }
 
-    /// True if the first candidate registered with no better rank than the other, and nothing changed it or the order.
+    /// True if the first candidate registered with no better rank than the other, and nothing of this lease had
+    /// changed it or the order.
     /// Under a strategy by which leaders stay, no version matters once all is mended.
     fn is_no_better(&self, pair: (&Identity, &Identity), lease: &str, at: Duration) -> bool {
         let setup = &self.plan.setup;
@@ -130,12 +131,13 @@ impl WriteCheck<'_> {
         let mended = at > self.plan.faults_end + 2 * AFTERMATH;
         let stays = mended && strategy == PlannedStrategy::Sticky;
         let changed = |fault: &PlannedFault| {
-            matches!(
+            let changes = matches!(
                 fault.kind,
                 FaultKind::TamperWithCandidate(..)
                     | FaultKind::Say(_, PlannedWord::Prefer(_), _)
                     | FaultKind::StandDown(..)
-            )
+            );
+            changes && fault.at <= at && self.concerns(&fault.kind, lease)
         };
         let ranks = self.rank(strategy, pair.0).zip(self.rank(strategy, pair.1));
         // Members of one version share the parts of a group; which of these preferences is needless is for the checker (L9).

@@ -137,7 +137,7 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
 /// as a rule, since otherwise the leader may well outlast them.
 fn without_electors(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
     let mut faults = Vec::new();
-    if random.percent(30) {
+    if random.percent(36) {
         let (from, lasts) = (random.millis(0, horizon), random.between(30_000, 200_000));
         let away = FaultKind::ElectorsAway(Duration::from_millis(lasts));
         faults.push((from, away));
