@@ -113,8 +113,10 @@ impl TestSite {
         by: &Client,
         namespace: &str,
         service_account: &str,
-        request: serde_json::Value,
+        mut request: serde_json::Value,
     ) -> Result<String> {
+        // A soak lasts for hours, and tokens end after one by default.
+        request["spec"]["expirationSeconds"] = json!(86_400);
         let accounts: Api<ServiceAccount> = Api::namespaced(by.clone(), namespace);
         let request: TokenRequest = serde_json::from_value(request)?;
         let parameters = PostParams::default();

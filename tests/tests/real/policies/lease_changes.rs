@@ -151,6 +151,7 @@ pub(super) const ROWS: &[TableRow] = &[
         put(o, finalizer)
     }),
     row("label and annotation", led, |o, _| put(o, labelled)),
+    row("no change", led, |o, _| put(o, |_| {})),
     row("annotation alone", led, |o, _| {
         put(o, |object| other_note(object, "kept"))
     }),
