@@ -15,6 +15,7 @@ mod results;
 mod run;
 mod table;
 
+use std::fs;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -46,17 +47,13 @@ struct ElectionSite {
 /// # Errors
 /// When a program cannot be built, a cluster does not start, or a file cannot be written.
 pub async fn run(args: &UpstreamArgs) -> Result<()> {
-    let programs = TestedPrograms::build_for(&args.profile, args.kubernetes)?;
-    let programs = Arc::new(programs);
+    let read = |path| fs::read_to_string(path).with_context(|| format!("failed to read {path:?}"));
+    let known = args.lines.iter().map(read).collect::<Result<String>>()?;
     let recorded = args.record.then(|| paths::workspace().join(LINES));
     let mut results = RunResults::to(args.out.clone().or(recorded))?;
-    let kinds = args.kinds();
-    let (fleets, others): (Vec<_>, _) = kinds.iter().partition(|kind| kind.case.fleet().is_some());
-    take_turns(args, &others, &programs, &mut results).await?;
-    for kind in fleets {
-        // A namespace with thousands of objects is no ground for another run.
-        let place = ElectionSite::start(&programs, kind.subject.is_elected_by_us()).await?;
-        results.add(kind, 0, run::one(Arc::clone(&place.site), 0, kind).await)?;
+    results.take_lines(&known)?;
+    if args.lines.is_empty() {
+        measure(args, &mut results).await?;
     }
     let table = table::table(&results);
     println!("{table}");
@@ -67,8 +64,22 @@ pub async fn run(args: &UpstreamArgs) -> Result<()> {
         measured::sum_up("README.md", "upstream", &paragraph)?;
         let path = paths::workspace().join(PICTURE);
         let drawn = picture::draw(&results);
-        std::fs::write(&path, drawn)
-            .with_context(|| format!("failed to write {}", path.display()))?;
+        fs::write(&path, drawn).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Plays all that is asked for.
+async fn measure(args: &UpstreamArgs, results: &mut RunResults) -> Result<()> {
+    let programs = TestedPrograms::build_for(&args.profile, args.kubernetes)?;
+    let programs = Arc::new(programs);
+    let kinds = args.kinds();
+    let (fleets, others): (Vec<_>, _) = kinds.iter().partition(|kind| kind.case.fleet().is_some());
+    take_turns(args, &others, &programs, results).await?;
+    for kind in fleets {
+        // A namespace with thousands of objects is no ground for another run.
+        let place = ElectionSite::start(&programs, kind.subject.is_elected_by_us()).await?;
+        results.add(kind, 0, run::one(Arc::clone(&place.site), 0, kind).await)?;
     }
     Ok(())
 }

@@ -37,6 +37,9 @@ pub struct UpstreamArgs {
     /// The file for the JSON lines [default: standard output, with --record docs/comparison.jsonl]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Sum up the lines of earlier runs, in the place of measuring; repeatable
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "cases", "subjects"])]
+    pub lines: Vec<PathBuf>,
     /// Write tables, picture and lines into docs/comparison.md, .svg and .jsonl, and the paragraph of README.md
     #[arg(long, conflicts_with_all = ["quick", "kubernetes"])]
     pub record: bool,
@@ -101,6 +104,21 @@ impl UpstreamArgs {
             })
         });
         kinds.filter(|kind| kind.is_possible()).collect()
+    }
+
+    /// The kind of a run of that name, and its number.
+    pub(crate) fn kind_of(run: &str) -> Option<(RunKind, u32)> {
+        let (label, number) = run.rsplit_once('-')?;
+        let cases = MeasuredCase::value_variants().iter();
+        let mut kinds = cases.flat_map(|case| {
+            let of = |subject: &Subject| RunKind {
+                case: *case,
+                subject: *subject,
+            };
+            Subject::value_variants().iter().map(of)
+        });
+        let kind = kinds.find(|kind| kind.label() == label)?;
+        Some((kind, number.parse().ok()?))
     }
 
     /// The number of runs of that kind.

@@ -6,17 +6,25 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use serde_json::{Map, json};
+use serde::{Deserialize, Serialize};
 
-use super::args::{MeasuredCase, RunKind, Subject};
+use super::args::{MeasuredCase, RunKind, Subject, UpstreamArgs};
 
 /// The figures of one run by name: seconds, and numbers of things.
 pub(super) type Figures = Vec<(&'static str, f64)>;
 
+/// A line of the file of runs.
+#[derive(Debug, Serialize, Deserialize)]
+struct RunLine {
+    run: String,
+    figures: BTreeMap<String, f64>,
+    error: Option<String>,
+}
+
 /// Results, by kind and figure.
 pub(super) struct RunResults {
     out: Box<dyn Write>,
-    values: BTreeMap<(RunKind, &'static str), Vec<f64>>,
+    values: BTreeMap<(RunKind, String), Vec<f64>>,
     /// The runs that failed.
     pub(super) failed: Vec<String>,
 }
@@ -50,22 +58,43 @@ impl RunResults {
 
     /// A run of that kind, which may have failed.
     pub(super) fn add(&mut self, kind: RunKind, run: u32, played: Result<Figures>) -> Result<()> {
-        let name = format!("{}-{run}", kind.label());
+        let run = format!("{}-{run}", kind.label());
         let (figures, error) = match played {
             Ok(figures) => (figures, None),
             Err(error) => (Vec::new(), Some(format!("{error:#}"))),
         };
         if let Some(error) = &error {
-            eprintln!("{name} failed: {error}");
-            self.failed.push(name.clone());
+            eprintln!("{run} failed: {error}");
         }
-        let values = figures
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), json!(value)));
-        let line = json!({"run": name, "figures": Map::from_iter(values), "error": error});
-        writeln!(self.out, "{line}")?;
+        let figures = figures.into_iter();
+        let figures = figures
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        self.take(RunLine {
+            run,
+            figures,
+            error,
+        })
+    }
+
+    /// The runs of lines that were written before.
+    pub(super) fn take_lines(&mut self, lines: &str) -> Result<()> {
+        for line in lines.lines() {
+            let line = serde_json::from_str(line).with_context(|| format!("{line:?} is no run"))?;
+            self.take(line)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, line: RunLine) -> Result<()> {
+        let kind = UpstreamArgs::kind_of(&line.run);
+        let (kind, _) = kind.with_context(|| format!("{:?} is no name of a run", line.run))?;
+        writeln!(self.out, "{}", serde_json::to_string(&line)?)?;
         self.out.flush()?;
-        for (figure, value) in figures {
+        if line.error.is_some() {
+            self.failed.push(line.run);
+        }
+        for (figure, value) in line.figures {
             self.values.entry((kind, figure)).or_default().push(value);
         }
         Ok(())
@@ -78,7 +107,7 @@ impl RunResults {
     /// The values of a figure, in the order of their size; none where it was not measured.
     pub(super) fn values(&self, case: MeasuredCase, subject: Subject, figure: &str) -> Vec<f64> {
         let of_figure = self.values.iter().filter(|((kind, name), _)| {
-            (kind.case, kind.subject) == (case, subject) && *name == figure
+            (kind.case, kind.subject) == (case, subject) && name == figure
         });
         let mut values: Vec<f64> = of_figure.flat_map(|(_, values)| values.clone()).collect();
         values.sort_by(f64::total_cmp);

@@ -221,5 +221,14 @@ mod tests {
             assert!(table.contains(part), "{part} in {table}");
         }
         assert_eq!(paragraph(&results), None);
+        // What was written says the same when it is read.
+        let lines = std::fs::read_to_string(folder.path().join("lines")).unwrap();
+        let mut again = RunResults::to(Some(folder.path().join("again"))).unwrap();
+        again.take_lines(&lines).unwrap();
+        assert_eq!(super::table(&again), table);
+        let error = again
+            .take_lines("{\"run\":\"crash-9\",\"figures\":{}}")
+            .unwrap_err();
+        assert_eq!(error.to_string(), "\"crash-9\" is no name of a run");
     }
 }
