@@ -9,8 +9,8 @@ const ROWS: [ComparisonRow; 3] = [COLD_START, CRASH, GAP];
 
 /// Sizes in pixels.
 const LINE: usize = 20;
-const LABELS: usize = 240;
-const WIDTH: usize = 820;
+const LABELS: usize = 290;
+const WIDTH: usize = 870;
 
 const STYLE: &str = "text{font:13px ui-monospace,Menlo,Consolas,monospace;fill:#59636e}.axis{stroke:#818b981f}\
 .s0{fill:#1f6feb}.s1{fill:#0e7490}.s2{fill:#cf222e}.s3{fill:#9a6700}@media(prefers-color-scheme:dark){text{fill:#9198a1}}";
