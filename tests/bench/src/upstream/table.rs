@@ -221,7 +221,7 @@ mod tests {
             assert!(table.contains(part), "{part} in {table}");
         }
         assert_eq!(paragraph(&results), None);
-        // What was written says the same when it is read.
+        // The lines say the same when they are read.
         let lines = std::fs::read_to_string(folder.path().join("lines")).unwrap();
         let mut again = RunResults::to(Some(folder.path().join("again"))).unwrap();
         again.take_lines(&lines).unwrap();
