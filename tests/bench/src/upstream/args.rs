@@ -106,8 +106,8 @@ impl UpstreamArgs {
         kinds.filter(|kind| kind.is_possible()).collect()
     }
 
-    /// The kind of a run of that name, and its number.
-    pub(crate) fn kind_of(run: &str) -> Option<(RunKind, u32)> {
+    /// The kind of a run of that name.
+    pub(crate) fn kind_of(run: &str) -> Option<RunKind> {
         let (label, number) = run.rsplit_once('-')?;
         let cases = MeasuredCase::value_variants().iter();
         let mut kinds = cases.flat_map(|case| {
@@ -117,8 +117,8 @@ impl UpstreamArgs {
             };
             Subject::value_variants().iter().map(of)
         });
-        let kind = kinds.find(|kind| kind.label() == label)?;
-        Some((kind, number.parse().ok()?))
+        number.parse::<u32>().ok()?;
+        kinds.find(|kind| kind.label() == label)
     }
 
     /// The number of runs of that kind.

@@ -88,7 +88,7 @@ impl RunResults {
 
     fn take(&mut self, line: RunLine) -> Result<()> {
         let kind = UpstreamArgs::kind_of(&line.run);
-        let (kind, _) = kind.with_context(|| format!("{:?} is no name of a run", line.run))?;
+        let kind = kind.with_context(|| format!("{:?} is no name of a run", line.run))?;
         writeln!(self.out, "{}", serde_json::to_string(&line)?)?;
         self.out.flush()?;
         if line.error.is_some() {
