@@ -59,6 +59,11 @@ impl Simulation {
             FaultKind::Builtin(lease, lasts) => {
                 self.start_foreign_client(ForeignClient::Builtin, lease, lasts, fault)
             }
+            FaultKind::ClientGoCandidate(lease, lasts) => {
+                let strategy = self.plan.setup.common_strategy(lease).unwrap_or_default();
+                let client = ForeignClient::ClientGo(strategy);
+                self.start_foreign_client(client, lease, lasts, fault)
+            }
             FaultKind::HoldLock(lasts) => {
                 self.start_foreign_client(ForeignClient::LockHolder, 0, lasts, fault)
             }

@@ -22,6 +22,8 @@ pub(crate) enum Role {
     },
     /// A client that knows nothing of candidates.
     Plain,
+    /// A candidate as client-go's coordinated leader election is one. It writes no Lease of another holder.
+    ClientGo,
     /// An elector as it is built into Kubernetes.
     Builtin,
     /// A person with kubectl.

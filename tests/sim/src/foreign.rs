@@ -23,6 +23,8 @@ use crate::tamper::{edit, useless_candidate};
 pub(crate) enum ForeignClient {
     /// A client that knows nothing of candidates.
     Plain,
+    /// A candidate as client-go's coordinated leader election is one, the best under a strategy.
+    ClientGo(PlannedStrategy),
     /// An elector as it is built into Kubernetes.
     Builtin,
     /// A built-in controller that takes its lock and leaves all leases alone.
@@ -32,22 +34,22 @@ pub(crate) enum ForeignClient {
 }
 
 /// A client that follows other rules, and its ways to the objects of one lease.
-struct ForeignProcess {
-    leases: Api<Lease>,
-    candidates: Api<LeaseCandidate>,
-    api: CandidateApi,
-    key: LeaseKey,
-    clock: SimClock,
-    context: RunContext,
+pub(crate) struct ForeignProcess {
+    pub(crate) leases: Api<Lease>,
+    pub(crate) candidates: Api<LeaseCandidate>,
+    pub(crate) api: CandidateApi,
+    pub(crate) key: LeaseKey,
+    pub(crate) clock: SimClock,
+    pub(crate) context: RunContext,
     /// The place of its fault in the plan, which takes effect when it writes.
     fault: usize,
 }
 
 /// The lease duration that plain clients write.
-const DURATION: i32 = 15;
+pub(crate) const DURATION: i32 = 15;
 
 /// The interval at which client-go looks, and the built-in elector.
-const PERIOD: Duration = Duration::from_secs(2);
+pub(crate) const PERIOD: Duration = Duration::from_secs(2);
 
 /// The interval at which an idle candidate looks for pings.
 const PING_PERIOD: Duration = Duration::from_millis(500);
@@ -68,6 +70,7 @@ impl Simulation {
     ) -> bool {
         let (name, role) = match which {
             ForeignClient::Plain => (format!("plain{lease}"), Role::Plain),
+            ForeignClient::ClientGo(_) => (format!("clientgo{lease}"), Role::ClientGo),
             ForeignClient::Builtin => (format!("builtin{lease}"), Role::Builtin),
             ForeignClient::LockHolder => ("apiserver-sim".to_owned(), Role::Builtin),
             ForeignClient::Idle(..) => (format!("idle{lease}"), Role::Kubectl),
@@ -101,6 +104,11 @@ impl Simulation {
                 self.foreign_clients
                     .spawn(process.run_plain(identity, lasts))
             }
+            ForeignClient::ClientGo(strategy) => {
+                let releases = random.percent(50);
+                let run = process.run_client_go(strategy, lasts, releases);
+                self.foreign_clients.spawn(run)
+            }
             ForeignClient::Builtin => self.foreign_clients.spawn(process.run_builtin(lasts)),
             ForeignClient::Idle(keeps, strategy) => self
                 .foreign_clients
@@ -113,14 +121,15 @@ impl Simulation {
 // === impl ForeignProcess ===
 
 impl ForeignProcess {
-    /// Creates a Lease, or replaces the one that was found. A conflict is found out at the next turn.
-    async fn write(&self, lease: &Lease) {
+    /// Creates a Lease, or replaces the one that was found; the Lease then. A conflict is found out at the next turn.
+    pub(crate) async fn write(&self, lease: &Lease) -> Option<Lease> {
         let (params, sent) = (PostParams::default(), self.context.log().now());
         let written = match lease.metadata.resource_version {
             Some(_) => self.leases.replace(&lease.key().name, &params, lease).await,
             None => self.leases.create(&params, lease).await,
         };
         self.context.strike_if(written.is_ok(), self.fault, sent);
+        written.ok()
     }
 
     /// A client as client-go's leader election is one, in a few lines: it takes a lease that is free or has not changed for
@@ -132,7 +141,11 @@ impl ForeignProcess {
             self.step_plain(&identity, &mut seen).await;
             sleep(PERIOD).await;
         }
-        // As ReleaseOnCancel has it: the annotations stay.
+        self.release(&identity).await;
+    }
+
+    /// Lets the lease go as ReleaseOnCancel has it: the annotations stay.
+    pub(crate) async fn release(&self, identity: &Identity) {
         edit(&self.leases, &self.key.name, |lease| {
             let spec = &mut lease.spec;
             let mine = spec.holder_identity.as_deref() == Some(identity.as_str());
@@ -251,7 +264,8 @@ impl ForeignProcess {
         }
     }
 
-    async fn answer(&self, name: &str) {
+    /// Answers a ping, if there is one.
+    pub(crate) async fn answer(&self, name: &str) {
         edit(&self.candidates, name, |object| {
             let (pinged, renewed) = (object.spec.ping_time, object.spec.renew_time);
             object.spec.renew_time = pinged.max(Some(self.clock.wall()));

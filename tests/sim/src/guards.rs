@@ -24,10 +24,22 @@ struct Guard {
     deadline: Option<Instant>,
 }
 
+/// A term of a candidate without a guard, as far as it is known to believe in it.
+#[derive(Clone, Debug)]
+pub(crate) struct UnguardedTerm {
+    pub(crate) name: String,
+    /// The version of its first write.
+    pub(crate) token: Token,
+    /// When its belief ends.
+    pub(crate) until: Duration,
+}
+
 /// Asks every guard, and counts how leadership changes.
 #[derive(Debug, Default)]
 pub(crate) struct GuardMonitor {
     guards: Vec<Guard>,
+    /// The terms without a guard, by lease.
+    unguarded: BTreeMap<String, UnguardedTerm>,
     tokens: BTreeMap<String, u64>,
     /// Pairs that were found to overlap, so that each is reported once.
     reported: BTreeSet<(String, String)>,
@@ -129,6 +141,18 @@ impl GuardMonitor {
         }
     }
 
+    /// A candidate without a guard has renewed. The terms of others before it are no hand-over from one to the next.
+    pub(crate) fn believe(&mut self, lease: &str, term: UnguardedTerm) {
+        self.handed_over.remove(lease);
+        self.crashed.remove(lease);
+        self.unguarded.insert(lease.to_owned(), term);
+    }
+
+    /// The candidate without a guard has ended.
+    pub(crate) fn end_unguarded(&mut self, lease: &str) {
+        self.unguarded.remove(lease);
+    }
+
     /// A process crashes.
     pub(crate) fn handle_crash(&mut self, now: Duration, name: &str) {
         for guard in &self.guards {
@@ -178,39 +202,46 @@ impl GuardMonitor {
                 ));
             }
         }
-        let believers: Vec<&Guard> = self
-            .guards
-            .iter()
-            .filter(|guard| guard.leadership.is_leader())
-            .collect();
-        for (index, one) in believers.iter().enumerate() {
-            for other in believers.iter().skip(index + 1) {
-                let lease = one.leadership.lease();
-                if lease != other.leadership.lease() {
-                    continue;
-                }
-                let label = |guard: &Guard| {
-                    format!(
-                        "{} (term {}, token {})",
-                        guard.name,
-                        guard.leadership.term(),
-                        guard.leadership.token()
-                    )
-                };
-                let pair = (label(one), label(other));
-                let (one, other) = (one.leadership.token(), other.leadership.token());
-                let token = |token| Token(ResourceVersion(token));
-                let tokens = (token(one.min(other)), token(one.max(other)));
-                if let Some(why) = history.exemption(&lease.name, now, tokens) {
+        let believers = self.believers(now);
+        for (index, (lease, one, label)) in believers.iter().enumerate() {
+            for (_, other, of_other) in believers.iter().skip(index + 1).filter(|it| it.0 == *lease)
+            {
+                let pair = (label.clone(), of_other.clone());
+                let tokens = (*one.min(other), *one.max(other));
+                if let Some(why) = history.exemption(lease, now, tokens) {
                     if self.reported.insert(pair) {
                         *self.leadership.exempt.entry(why).or_default() += 1;
                     }
-                } else if self.reported.insert(pair.clone()) {
-                    let text = format!("{} and {} both believe in {}", pair.0, pair.1, lease.name);
+                } else if self.reported.insert(pair) {
+                    let text = format!("{label} and {of_other} both believe in {lease}");
                     found.push(("S1", text));
                 }
             }
         }
         found
+    }
+
+    /// Those who believe now: the lease, the token and the description of each.
+    fn believers(&self, now: Duration) -> Vec<(String, Token, String)> {
+        let leading = self
+            .guards
+            .iter()
+            .filter(|guard| guard.leadership.is_leader());
+        let guarded = leading.map(
+            |Guard {
+                 name, leadership, ..
+             }| {
+                let (term, token) = (leadership.term(), leadership.token());
+                let lease = leadership.lease().name.to_string();
+                let text = format!("{name} (term {term}, token {token})");
+                (lease, Token(ResourceVersion(token)), text)
+            },
+        );
+        let unguarded = self.unguarded.iter().filter(|(_, term)| now < term.until);
+        let unguarded = unguarded.map(|(lease, UnguardedTerm { name, token, .. })| {
+            let text = format!("{name} (since version {})", token.0.0);
+            (lease.clone(), *token, text)
+        });
+        guarded.chain(unguarded).collect()
     }
 }

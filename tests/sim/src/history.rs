@@ -179,6 +179,13 @@ impl LeaseHistory {
     ) -> Option<&'static str> {
         let revisions = self.leases.get(lease)?;
         let author = |it: &LeaseRevision| Some(&self.attempts.get(it.attempt?)?.author);
+        // A candidate as client-go's writes no token, and holds one term under each name.
+        let unmarked = |it: &LeaseRevision| {
+            let by_client_go = author(it)?.role == Role::ClientGo;
+            it.record.as_ref()?.holder.clone().filter(|_| by_client_go)
+        };
+        let mut named = revisions.iter().filter(|it| it.version == first.0.0);
+        let named = named.find_map(unmarked);
         // Its holder's last write: a stranger that goes on writing displaces no further term. A stranger may leave the token of
         // the term that it displaces, and an elector leaves what it finds.
         let own = revisions.iter().rposition(|it| {
@@ -187,6 +194,7 @@ impl LeaseHistory {
             };
             let record = it.record.as_ref().filter(by_holder);
             record.and_then(|record| record.token) == Some(first)
+                || (named.is_some() && unmarked(it) == named)
         })?;
         let lasts = revisions.get(own)?.record.as_ref()?.duration()?;
         let mut changes = revisions.get(own..)?.windows(2);
@@ -241,7 +249,7 @@ fn exemption(
     after: Option<&LeaseRecord>,
 ) -> Option<&'static str> {
     match role {
-        Role::Elector { .. } | Role::Candidate { .. } => None,
+        Role::Elector { .. } | Role::Candidate { .. } | Role::ClientGo => None,
         Role::Builtin => Some(BUILTIN_WROTE),
         Role::Plain | Role::Kubectl => {
             let after = after?;

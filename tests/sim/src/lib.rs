@@ -15,6 +15,7 @@
 
 mod actions;
 mod author;
+mod client_go;
 mod clock;
 mod context;
 mod delivery;

@@ -172,6 +172,7 @@ impl WriteCheck<'_> {
         let of = match fault {
             FaultKind::TamperWithLease(of, _)
             | FaultKind::Plain(of, _)
+            | FaultKind::ClientGoCandidate(of, _)
             | FaultKind::Builtin(of, _)
             | FaultKind::IdleCandidate(of, ..)
             | FaultKind::Say(of, ..)

@@ -20,7 +20,7 @@ pub struct RunStatistics {
 }
 
 /// The kinds of faults that have to take effect.
-const KINDS: &str = "Builtin Compact Crash Delay ElectorsAway EndWatches FloodNamespace Forbid Freeze HideCandidates HoldLock \
+const KINDS: &str = "Builtin ClientGoCandidate Compact Crash Delay ElectorsAway EndWatches FloodNamespace Forbid Freeze HideCandidates HoldLock \
     IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Repeat Say ShutDown Slow SpoilWork StandDown \
     StepClock StopClock TamperWithCandidate TamperWithLease TamperWithLock Twin";
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use elector_api::annotation::PROTOCOL;
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_verify::{
     Breach, CandidateAnswers, ElectorSight, EntryContent, History, Implementation, Invariant,
@@ -103,8 +104,13 @@ impl RecordedRun<'_> {
         for registered in &self.history.candidates {
             let object = &registered.object;
             if let Some(name) = &object.metadata.name {
-                let lease = object.lease_key();
-                participants.add(lease, name.as_str(), Implementation::Elector);
+                let annotations = object.metadata.annotations.as_ref();
+                let ours = annotations.is_some_and(|all| all.contains_key(PROTOCOL));
+                let implementation = match ours {
+                    true => Implementation::Elector,
+                    false => Implementation::ClientGo,
+                };
+                participants.add(object.lease_key(), name.as_str(), implementation);
             }
             let content = EntryContent::candidate(object.clone(), registered.deleted);
             recorded.record(time(registered.at), content);
@@ -122,6 +128,10 @@ impl RecordedRun<'_> {
         let attempt = revision
             .attempt
             .and_then(|it| self.history.attempts.get(it));
+        // It is judged by its objects, as any client-go's is.
+        if attempt.is_some_and(|it| it.author.role == Role::ClientGo) {
+            return;
+        }
         let Some(attempt) = attempt.filter(|it| it.author.is_ours()) else {
             return participants.add_foreign(version);
         };
@@ -138,7 +148,7 @@ impl RecordedRun<'_> {
                 };
                 (rate, Some(terms))
             }
-            Role::Plain | Role::Builtin | Role::Kubectl => return,
+            Role::Plain | Role::ClientGo | Role::Builtin | Role::Kubectl => return,
         };
         let role = match (terms, &author.identity) {
             (Some(terms), Some(identity)) => {

@@ -82,6 +82,7 @@ impl RunPlan {
             faults.extend(spoilt_work(&mut stream(9), &setup, horizon));
             faults.extend(set_back(&mut stream(10), &setup, horizon));
             faults.extend(flood(&mut stream(11), horizon));
+            faults.extend(client_go(&mut stream(13), &setup, horizon));
             faults.extend(stand_downs(&mut wishes, &setup, horizon));
         }
         faults.sort_by_key(|fault| fault.at);
@@ -292,6 +293,13 @@ fn flood(random: &mut Random, horizon: u64) -> Option<PlannedFault> {
     let at = random.millis(0, horizon);
     let kind = FaultKind::FloodNamespace(random.millis(20_000, 120_000));
     random.percent(35).then_some(PlannedFault { at, kind })
+}
+
+/// A candidate as client-go's is one, which stays long enough to lead.
+fn client_go(random: &mut Random, setup: &Setup, horizon: u64) -> Option<PlannedFault> {
+    let (lease, at) = (random.index(setup.leases), random.millis(0, horizon));
+    let kind = FaultKind::ClientGoCandidate(lease, random.millis(60_000, 300_000));
+    (random.percent(60) && !setup.unserved).then_some(PlannedFault { at, kind })
 }
 
 fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {

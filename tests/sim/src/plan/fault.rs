@@ -75,6 +75,8 @@ pub enum FaultKind {
     Twin(ProcessIndex, Duration),
     /// A client that knows nothing of candidates wants the lease.
     Plain(usize, Duration),
+    /// A candidate as client-go's coordinated leader election is one wants the lease.
+    ClientGoCandidate(usize, Duration),
     /// An elector as it is built into Kubernetes takes part.
     Builtin(usize, Duration),
     /// A client registers the best candidate, which accepts nothing, and keeps each of its names for this time.
@@ -269,6 +271,7 @@ impl FaultKind {
             | Self::StopClock(_, time)
             | Self::Twin(_, time)
             | Self::Plain(_, time)
+            | Self::ClientGoCandidate(_, time)
             | Self::Builtin(_, time)
             | Self::IdleCandidate(_, _, time)
             | Self::Say(_, _, time)
