@@ -138,13 +138,14 @@ impl CaseRun {
         Ok(())
     }
 
-    /// Starts all candidates; returns when each has sent a request.
+    /// Starts all candidates; returns when each of them, and each elector, has sent a request.
     pub(crate) async fn start_candidates(&mut self) -> Result<()> {
         let subject = self.case.subject;
         for number in 1..=subject.replicas() {
             self.start_candidate(&format!("{subject}-{number}")).await?;
         }
-        for member in self.candidates.iter().filter(|_| subject.has_lease()) {
+        let candidates = self.candidates.iter().filter(|_| subject.has_lease());
+        for member in candidates.chain(&self.electors) {
             let mut traffic = member.port.traffic();
             let begun = timeout(STARTS, traffic.wait_for(|traffic| traffic.begun)).await;
             begun.with_context(|| format!("{} sends no request", member.process.name()))??;

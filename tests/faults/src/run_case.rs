@@ -69,9 +69,15 @@ pub(crate) async fn run_case(
             None => run.start_candidates().await,
         }
     };
+    let begun = Instant::now();
     timeout(case.fault.window, strike)
         .await
         .context("the fault took longer than its window")??;
+    // Beside the other cases several processes may take longer to start than the one that a gap explains.
+    let starting = match struck {
+        Some(_) => Duration::ZERO,
+        None => begun.elapsed(),
+    };
     sleep_until(end).await;
     let window = start..start + case.fault.window;
     let stall = run.stall(pulse_from);
@@ -90,7 +96,8 @@ pub(crate) async fn run_case(
     run.save(&operations)?;
     let mut failures = run.broken().await?;
     if judged {
-        failures.extend(failures_of(&case, &analysis, stall));
+        let delay = stall + starting.as_secs_f64();
+        failures.extend(failures_of(&case, &analysis, delay));
         let floor = run.floor().filter(|_| stall <= MAX_STALL);
         failures.extend(floor.and_then(|floor| analysis.below(floor)));
         let lease = CandidateTiming::default().lease_duration;
@@ -147,8 +154,8 @@ async fn settle(run: &mut CaseRun, case: &FaultCase) -> Result<StruckLeader> {
     })
 }
 
-/// The failures that the operations show.
-fn failures_of(case: &FaultCase, analysis: &Analysis, stall: f64) -> Vec<String> {
+/// The failures that the operations show, where the machine explains `delay` seconds of a gap.
+fn failures_of(case: &FaultCase, analysis: &Analysis, delay: f64) -> Vec<String> {
     let mut failures = Vec::new();
     let late = case.fault.lateness(case.subject);
     if analysis.two_believers > late.time.as_secs_f64() {
@@ -165,7 +172,7 @@ fn failures_of(case: &FaultCase, analysis: &Analysis, stall: f64) -> Vec<String>
     if analysis.stale > late.operations {
         failures.push(format!("{} stale operations", analysis.stale));
     }
-    let longest = case.fault.longest_gap(case.subject).as_secs_f64() + stall;
+    let longest = case.fault.longest_gap(case.subject).as_secs_f64() + delay;
     let gap = analysis.worst_gap;
     if gap > longest {
         let gap = format!("a gap of {gap:.1} s, and {longest:.1} s are explained");
