@@ -185,7 +185,7 @@ impl SystemState {
                 }
             }
             ElectorTransition::BreakWatch => elector.break_watch(),
-            ElectorTransition::Restart => elector.restart(),
+            ElectorTransition::Restart => elector.restart(run),
         }
         Witnesses::empty()
     }
@@ -378,11 +378,14 @@ impl SystemState {
             },
             WriteKind::Resume => Witnesses::RESUMES,
             WriteKind::Rejoin => Witnesses::REJOINS,
-            WriteKind::HandOff(_) => {
+            WriteKind::HandOff(to) => {
                 let word = lease.overrides.prefer.as_ref();
                 let obeys =
                     word.map(|word| &word.candidate) == lease.record.preferred_holder.as_ref();
-                Witnesses::HANDS_OVER | Witnesses::OBEYS.when(obeys)
+                let below = self.store.index_of(to) > Some(self.candidates[index].name);
+                Witnesses::HANDS_OVER
+                    | Witnesses::OBEYS.when(obeys)
+                    | Witnesses::REVERSES.when(below)
             }
             WriteKind::Renew => Witnesses::UNLABELLED.when(!self.store.labelled),
             WriteKind::Release => Witnesses::empty(),

@@ -15,7 +15,8 @@ use super::store::LeaseStore;
 /// Makes states canonical, for one run.
 pub(super) struct Canonical {
     run: Run,
-    timing: ElectorTiming,
+    /// By the life of an elector.
+    timings: [ElectorTiming; 2],
     /// Ages of what an elector saw of the Lease are alike from here on.
     pub(super) ages: Duration,
     /// Ages of pings and acks from here on are alike. That is not exact: whether a ping came before or after a round
@@ -45,8 +46,9 @@ struct Scratch {
 // === impl Canonical ===
 
 impl Canonical {
-    /// For a run whose electors have this timing.
-    pub(super) fn new(run: Run, timing: ElectorTiming) -> Self {
+    /// For a run whose electors have these timings in their lives.
+    pub(super) fn new(run: Run, timings: [ElectorTiming; 2]) -> Self {
+        let [timing, next] = &timings;
         let longest = if run.doubles {
             timing.passed_over_max
         } else {
@@ -59,7 +61,10 @@ impl Canonical {
             Duration::ZERO
         };
         Self {
-            ages: timing.max_lease_duration.max(run.lease_duration()),
+            ages: timing
+                .max_lease_duration
+                .max(next.max_lease_duration.max(next.accept_window))
+                .max(run.lease_duration()),
             sightings,
             preference: sightings.max(longest),
             waits: run.longest_wait(),
@@ -69,7 +74,7 @@ impl Canonical {
                 Duration::ZERO
             },
             scratch: RefCell::new(Scratch::new(run.strangers_restart_terms())),
-            timing,
+            timings,
             run,
         }
     }
@@ -85,7 +90,6 @@ impl Canonical {
             private,
         } = &mut *scratch;
         let mix = self.run.mixes[state.mix];
-        let timing = &self.timing;
         let tick = time.passes();
         if tick && state.store.written.is_some() {
             let by = Duration::from_secs(time.of_elector(mix.electors[0]));
@@ -119,6 +123,7 @@ impl Canonical {
             process += 1;
         }
         for (index, seconds) in (0..state.electors.len()).zip(mix.electors) {
+            let timing = &self.timings[state.electors[index].life];
             let aging = Aging {
                 by: Duration::from_secs(time.of_elector(seconds)),
                 limit: self.ages,

@@ -16,6 +16,8 @@ use super::witness::Witnesses;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ElectorProcess {
     pub(super) election: Election,
+    /// Which of the two lives that take turns this is: their rules may differ.
+    pub(super) life: usize,
     /// True if its watch of the Lease is whole. If not, it lists.
     pub(super) whole: bool,
     /// Changes of the Lease that its watch has yet to deliver, the oldest first.
@@ -37,9 +39,10 @@ struct ElectorCounts {
 
 impl ElectorProcess {
     /// A process that has just started. What an earlier life sent may land yet.
-    pub(super) fn new(message: Option<LeaseWrite>) -> Self {
+    pub(super) fn new(life: usize, message: Option<LeaseWrite>) -> Self {
         Self {
             election: Election::unknown(),
+            life,
             whole: false,
             backlog: Vec::new(),
             message,
@@ -80,8 +83,23 @@ impl ElectorProcess {
     }
 
     /// Dies and starts again. What it has sent may land yet.
-    pub(super) fn restart(&mut self) {
-        *self = Self::new(self.message.take());
+    pub(super) fn restart(&mut self, run: &Run) {
+        let life = run.next_life.map_or(self.life, |_| 1 - self.life);
+        *self = Self::new(life, self.message.take());
+    }
+
+    /// True if its order of the candidates is the other way round.
+    pub(super) fn reverses(&self, run: &Run) -> bool {
+        self.life == 1 && run.next_life.is_some_and(|rules| rules.reversed)
+    }
+
+    /// A candidate's object as it reads it: one that reverses the order takes the best for the worst.
+    fn reading_of(&self, index: usize, object: &CandidateRecord, run: &Run) -> CandidateRecord {
+        let mut read = object.clone();
+        if self.reverses(run) {
+            read.spec = run.candidate(run.candidates - 1 - index).spec;
+        }
+        read
     }
 
     /// Its watch ends; it will list.
@@ -112,8 +130,11 @@ impl ElectorProcess {
         } else {
             NewsSource::List
         };
-        for candidate in store.objects.iter().flatten() {
-            self.election.handle_candidate(NOW, candidate.clone(), news);
+        for (index, object) in store.objects.iter().enumerate() {
+            if let Some(object) = object {
+                let read = self.reading_of(index, object, run);
+                self.election.handle_candidate(NOW, read, news);
+            }
         }
     }
 
@@ -135,8 +156,8 @@ impl ElectorProcess {
                 {
                     self.variation.acked |= 1 << index;
                 }
-                self.election
-                    .handle_candidate(NOW, object.clone(), NewsSource::Watch);
+                let read = self.reading_of(index, object, run);
+                self.election.handle_candidate(NOW, read, NewsSource::Watch);
             }
             None => {
                 let gone = self
@@ -152,9 +173,10 @@ impl ElectorProcess {
     }
 
     /// The witnesses of what it has come to know.
-    pub(super) fn witnesses(&self, settings: &Settings) -> Witnesses {
+    pub(super) fn witnesses(&self, settings: &[Settings; 2]) -> Witnesses {
         let mut counts = ElectorCounts::default();
         self.election.clone().renumber(&mut counts);
+        let settings = &settings[self.life];
         let reason = self.election.step(NOW, timestamp(FRESH), settings).reason;
         Witnesses::FREEZES.when(matches!(reason, Reason::Frozen { .. }))
             | Witnesses::FAILS_TWICE.when(counts.failures > 1)
@@ -165,9 +187,10 @@ impl ElectorProcess {
     pub(super) fn effects(
         &self,
         store: &LeaseStore,
-        settings: &Settings,
+        settings: &[Settings; 2],
         run: &Run,
     ) -> Vec<Effect> {
+        let settings = &settings[self.life];
         let step = |election: &Election| election.step(NOW, timestamp(FRESH), settings).effects;
         let mut effects = step(&self.election);
         if let Some(mutant) = run.mutant {

@@ -148,7 +148,7 @@ impl GroupSystem {
     }
 
     fn part_of(&self, election: &Election) -> GroupPart {
-        let settings: &Settings = &self.part.settings;
+        let settings: &Settings = &self.part.settings[0];
         election.part(GROUP, NOW, timestamp(FRESH), settings)
     }
 

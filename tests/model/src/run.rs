@@ -35,6 +35,8 @@ pub struct Run {
     pub(super) slow_posts: bool,
     /// True if electors crash and start again.
     pub(super) restarts: bool,
+    /// The rules of every second life of an elector, where they are others than those of the life before.
+    pub(super) next_life: Option<LifeRules>,
     /// True if candidates are pinged and ack. Otherwise all ack at once.
     pub(super) pings: bool,
     /// True if a holder's work may end by itself, so that the holder lets go.
@@ -112,6 +114,17 @@ pub(super) struct Timing {
     pub(super) passed_over: u64,
     /// For how long a pre-emption counts, and how many there may be.
     pub(super) preemptions: (u64, u8),
+}
+
+/// The rules of an elector whose flags were changed while it was down, or whose build is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LifeRules {
+    /// `W_max` as configured.
+    pub(super) lease: u64,
+    /// A: how long a grant waits for its accept.
+    pub(super) accept: u64,
+    /// True if its order of the candidates is the other way round.
+    pub(super) reversed: bool,
 }
 
 /// The way of a process to its terms.
@@ -326,7 +339,7 @@ impl Run {
     }
 
     /// The constants of the electors.
-    pub(super) fn elector_timing(&self) -> ElectorTiming {
+    fn elector_timing(&self) -> ElectorTiming {
         let second = Duration::from_secs(1);
         let never = second * 3600;
         let passed_over = match self.mutant {
@@ -357,6 +370,21 @@ impl Run {
             ping_interval: never,
             candidate_validity: never,
         }
+    }
+
+    /// The constants of the electors in the lives that take turns.
+    pub(super) fn timings_of_lives(&self) -> [ElectorTiming; 2] {
+        let first = self.elector_timing();
+        let next = self.next_life.map_or_else(
+            || first.clone(),
+            |rules| ElectorTiming {
+                accept_window: Duration::from_secs(rules.accept),
+                accept_window_max: Duration::from_secs(rules.accept),
+                max_lease_duration: Duration::from_secs(rules.lease),
+                ..first.clone()
+            },
+        );
+        [first, next]
     }
 
     /// The constants of the candidates.

@@ -32,7 +32,8 @@ pub(super) struct ModelSystem {
     pub(super) canonical: Canonical,
     /// By the name.
     pub(super) configs: [Arc<HolderConfig>; NAMES.len()],
-    pub(super) settings: Settings,
+    /// By the life of an elector.
+    pub(super) settings: [Settings; 2],
     /// True if electors that differ in nothing but their place are one.
     pub(super) swaps_electors: bool,
     parts: StateParts,
@@ -47,14 +48,14 @@ pub(super) struct ModelSystem {
 impl ModelSystem {
     /// The system of a run.
     pub(super) fn new(run: Run) -> Self {
-        let timing = run.elector_timing();
+        let timings = run.timings_of_lives();
         Self {
-            canonical: Canonical::new(run, timing.clone()),
+            canonical: Canonical::new(run, timings.clone()),
             configs: std::array::from_fn(|name| Arc::new(run.holder_config(name))),
-            settings: Settings {
+            settings: timings.map(|timing| Settings {
                 timing,
                 ..Settings::default()
-            },
+            }),
             swaps_electors: run.has_like_electors(),
             parts: StateParts::default(),
             effects: RefCell::default(),
@@ -134,7 +135,7 @@ impl ModelSystem {
             store: Rc::new(run.store()),
             candidates: (0..run.candidates).map(process).collect(),
             electors: (0..run.electors)
-                .map(|_| Rc::new(ElectorProcess::new(None)))
+                .map(|_| Rc::new(ElectorProcess::new(0, None)))
                 .collect(),
         };
         self.canonical.apply(&mut state, None, Time::Stands);
@@ -210,10 +211,13 @@ impl TransitionSystem for ModelSystem {
         }
         let lease = state.store.lease.as_ref();
         let words = lease.map(|lease| (&lease.overrides.freeze, &lease.overrides.prefer));
+        let mut electors = state.electors.iter();
+        let reversed = electors.any(|elector| elector.reverses(&self.run));
         let goals = match words {
             _ if !self.run.best => 0..self.run.candidates,
             Some((Some(_), _)) => 0..self.run.candidates,
             Some((None, Some(_))) => self.run.candidates - 1..self.run.candidates,
+            _ if reversed => self.run.candidates - 1..self.run.candidates,
             _ => 0..1,
         };
         let mut goals = state.candidates[goals].iter();

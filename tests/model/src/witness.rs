@@ -49,6 +49,8 @@ bitflags::bitflags! {
         const OBEYS = 1 << 20;
         /// An elector leaves a leader alone for a freeze, although another candidate is better.
         const FREEZES = 1 << 21;
+        /// A holder hands over to a candidate that the usual order ranks below it, as a later life of the elector wants it.
+        const REVERSES = 1 << 22;
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::clocks::{PEERS_APART, UNLIKE, WORST};
-use super::super::run::{Expectation, Full, ModelLock, ModelMode, Run, Start, Timing};
+use super::super::clocks::{PEERS_APART, TICK, UNLIKE, WORST};
+use super::super::run::{Expectation, Full, LifeRules, ModelLock, ModelMode, Run, Start, Timing};
 use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses;
 
@@ -27,6 +27,7 @@ pub(super) const BASE: Run = Run {
     slow_electors: false,
     slow_posts: true,
     restarts: true,
+    next_life: None,
     pings: false,
     releases: false,
     orphans: 1,
@@ -112,6 +113,13 @@ pub(super) const OWN: ModelLock = ModelLock {
     electors: 2,
     displaces: false,
     quiet: Duration::ZERO,
+};
+
+/// Flags of an elector that differ from the usual ones in all that a life may change.
+pub(super) const OTHER_FLAGS: LifeRules = LifeRules {
+    lease: Timing::USUAL.lease + TICK.as_secs(),
+    accept: Timing::USUAL.accept * 2,
+    reversed: true,
 };
 
 /// A candidate leads, a crash is taken over, and a better candidate comes to lead.

@@ -6,7 +6,7 @@ use super::super::clocks::{ALL, PEERS, SOME, TICK, UNLIKE, UNLIKE_PEERS, WORST};
 use super::super::mutant::Mutant;
 use super::super::run::Expectation::{Safe, SafeAndLive, Trapped, Unsafe};
 use super::super::run::Full::{Grows, Only};
-use super::super::run::{ModelLock, Run, Start::Absent, Timing};
+use super::super::run::{LifeRules, ModelLock, Run, Start::Absent, Timing};
 use super::super::store::Property::{
     AllowedMove, ElecteeAcked, FreezeHolds, NeededMove, OneBeliever, TokenGrows,
 };
@@ -14,8 +14,8 @@ use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses as Met;
 use super::base::{
     AUTO, BASE, BESIDE, BLANKED, BLANKED_TWICE, BUILTIN, DELETED, DELETED_TWICE, GROUPED,
-    HANDED_OVER, HELD_BACK, LED, LOCK, ORDERLY, OWN, PINGED, PLAIN, RENEWS_AT_WILL, TAKEN,
-    TAKEN_NEW, THREE, THREE_TICKS, UNKNOWN, UNLABELLED, WIPED, ticks,
+    HANDED_OVER, HELD_BACK, LED, LOCK, ORDERLY, OTHER_FLAGS, OWN, PINGED, PLAIN, RENEWS_AT_WILL,
+    TAKEN, TAKEN_NEW, THREE, THREE_TICKS, UNKNOWN, UNLABELLED, WIPED, ticks,
 };
 
 macro_rules! worlds {
@@ -182,6 +182,16 @@ worlds! {
     "MC-O2" "a freeze is not seen": ORDERLY with IgnoreFreeze { operated: true } => Unsafe(FreezeHolds, "R16");
     "MC-O3" "the operator's candidate is granted the lease at once": ORDERLY with GrantToPreferred
         { operated: true } => Unsafe(OneBeliever, "R3, R16");
+    // An elector comes back from a crash with other flags, or as another build, and from the next one as it was.
+    "MC-E1" "an elector's lives differ in order, A and W_max": ORDERLY
+        { lagging: 0, next_life: Some(OTHER_FLAGS), best: true, interference: BLANKED }
+        => SafeAndLive(LED | Met::REVERSES);
+    "MC-E2" "two electors, whose lives differ": ORDERLY
+        { electors: 2, lagging: 0, next_life: Some(OTHER_FLAGS), interference: BLANKED, full: Only }
+        => Safe(LED | Met::REVERSES);
+    "MC-E3" "an elector comes back with a W_max below W": ORDERLY
+        { lagging: 0, next_life: Some(LifeRules { lease: TICK.as_secs(), ..OTHER_FLAGS }), best: true, interference: BLANKED }
+        => Unsafe(OneBeliever, "R6");
     "MC-L5" "a lone holder that expired is not granted again": ORDERLY with NeverRegrant
         { candidates: 1 } => Trapped("R3");
     "MC-L6" "an expired holder is not granted again": ORDERLY with NeverRegrant {} => Trapped("R3");
