@@ -1,6 +1,7 @@
 //! Walks beside the search, with numbers that keep their history, and compares: what the search forgets must make no
 //! difference to what can follow.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -191,5 +192,43 @@ fn what_is_forgotten_makes_no_difference() {
     ];
     for run in runs().into_iter().filter(|run| walked.contains(&run.id())) {
         walk(ModelSystem::new(run));
+    }
+}
+
+/// Every state that can be reached in some steps, found by numbers that keep their history and by what they mean.
+#[test]
+fn every_state_is_met_that_numbers_without_end_would_meet() {
+    for id in ["MC-L5", "MC-X2-off", "MC-P1", "MC-P9"] {
+        let run = runs().into_iter().find(|run| run.id() == id);
+        let mut system = ModelSystem::new(run.unwrap());
+        let mut whole = system.initial();
+        whole.truncate(1);
+        let mut reduced: HashSet<StateKey> = whole.iter().map(|state| system.key(state)).collect();
+        let mut steps = 0;
+        while whole.len() < 10_000 {
+            let mut keys = HashSet::new();
+            for state in &whole {
+                keys.extend(
+                    following(&system, state)
+                        .iter()
+                        .map(|next| system.key(next)),
+                );
+            }
+            whole = keys.iter().map(|key| system.state(*key)).collect();
+            let mut next = HashSet::new();
+            for key in &reduced {
+                let successors = system.successors(&system.state(*key));
+                next.extend(successors.iter().map(|it| system.key(&it.state)));
+            }
+            reduced = next;
+            let meant: HashSet<_> = whole
+                .iter()
+                .map(|state| meaning(&mut system, state))
+                .collect();
+            steps += 1;
+            assert!(meant == reduced, "{id}, step {steps}");
+        }
+        assert!(reduced.len() < whole.len(), "{id}: nothing was reduced");
+        assert!(steps > 6, "{id}: {steps} steps");
     }
 }

@@ -329,10 +329,10 @@ impl ModelProcess {
     /// its earliest: whether that happens early or late is all the same, or harmless, so it happens at once. The same
     /// goes for news of its own object; acting on them is another transition.
     pub(super) fn catch_up(&mut self, store: &LeaseStore, run: &Run) {
-        self.drop_dead_requests(store);
+        self.drop_dead_requests(store, run);
         let (mut named, mut granted) = (false, false);
         if run.acquires() {
-            while self.has_old_news() {
+            while run.hurries && self.has_old_news() {
                 self.see(store, run);
             }
         } else {
@@ -348,7 +348,7 @@ impl ModelProcess {
             granted = named && known.is_some_and(|known| !known.record.has_token());
         }
         while run.hurries && !granted && !self.believes(run) {
-            self.drop_dead_requests(store);
+            self.drop_dead_requests(store, run);
             match &self.message {
                 _ if self.work != ProcessWork::Idle => {
                     self.settle(run, None);
@@ -391,13 +391,17 @@ impl ModelProcess {
     }
 
     /// Requests that can never land are dead, whether they were sent before or after that (R2).
-    fn drop_dead_requests(&mut self, store: &LeaseStore) {
+    fn drop_dead_requests(&mut self, store: &LeaseStore, run: &Run) {
         if let Some(LeaseMessage::Sent(request)) = &self.message
+            && run.hurries
             && !request.may_land(store)
         {
             self.message = Some(LeaseMessage::Dead(request.kind().cloned()));
         }
         self.orphans.retain(|request| request.may_land(store));
+        if !run.forgets {
+            return;
+        }
         let sent = match &self.message {
             Some(LeaseMessage::Sent(request)) => Some(request),
             Some(LeaseMessage::Landed(..) | LeaseMessage::Dead(_)) | None => None,

@@ -91,6 +91,8 @@ pub struct Run {
     pub(super) operated: bool,
     /// True if steps that can begin no term happen at once.
     pub(super) hurries: bool,
+    /// True if a process forgets a write of unknown outcome as soon as nothing can show it any more.
+    pub(super) forgets: bool,
     /// True if the best candidate must be within reach as a leader, rather than any.
     pub(super) best: bool,
     /// Its part in a full check.

@@ -36,6 +36,8 @@ pub(super) struct ModelSystem {
     pub(super) settings: [Settings; 2],
     /// True if electors that differ in nothing but their place are one.
     pub(super) swaps_electors: bool,
+    /// True if what follows from a part of a state alone is worked out once, and not again while the part is unchanged.
+    pub(super) remembers: bool,
     parts: StateParts,
     /// The effects of the electors that have been met, by address: an interned part is kept for ever.
     effects: RefCell<QuickMap<usize, Rc<Vec<Effect>>>>,
@@ -57,6 +59,7 @@ impl ModelSystem {
                 ..Settings::default()
             }),
             swaps_electors: run.has_like_electors(),
+            remembers: true,
             parts: StateParts::default(),
             effects: RefCell::default(),
             due: RefCell::default(),
@@ -72,7 +75,7 @@ impl ModelSystem {
     ) -> Rc<Vec<Effect>> {
         let effects = || Rc::new(elector.effects(store, &self.settings, &self.run));
         // A mutant may look at more than the elector's own memory.
-        if self.run.mutant.is_some() {
+        if self.run.mutant.is_some() || !self.remembers {
             return effects();
         }
         let mut known = self.effects.borrow_mut();
@@ -81,6 +84,9 @@ impl ModelSystem {
 
     /// True if a process's step would do something.
     pub(super) fn is_due(&self, process: &Rc<ModelProcess>) -> bool {
+        if !self.remembers {
+            return process.is_due(&self.run);
+        }
         let mut known = self.due.borrow_mut();
         *known
             .entry(address(process))
@@ -96,7 +102,8 @@ impl ModelSystem {
         let time = by.time();
         let mut next = state.clone();
         let witnesses = next.apply(by, self);
-        self.canonical.apply(&mut next, Some(state), time);
+        let unchanged = self.remembers.then_some(state);
+        self.canonical.apply(&mut next, unchanged, time);
         if time.passes() {
             next.catch_up(&self.run);
             self.settle(&mut next);

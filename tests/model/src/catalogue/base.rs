@@ -55,6 +55,7 @@ pub(super) const BASE: Run = Run {
     doubles: false,
     operated: false,
     hurries: true,
+    forgets: true,
     best: false,
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::empty()),
