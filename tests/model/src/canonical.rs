@@ -7,6 +7,7 @@ use std::time::Duration;
 use elector_protocol::{ElectorTiming, Renumber};
 
 use super::clocks::Time;
+use super::mutant::Mutant;
 use super::numbers::{Aging, Assign, Numbers};
 use super::run::{LATE, Run};
 use super::state::SystemState;
@@ -17,6 +18,8 @@ pub(super) struct Canonical {
     run: Run,
     /// By the life of an elector.
     timings: [ElectorTiming; 2],
+    /// As the rules have them, whatever a mutant makes of them.
+    rules: ElectorTiming,
     /// Ages of what an elector saw of the Lease are alike from here on.
     pub(super) ages: Duration,
     /// Ages of pings and acks from here on are alike. That is not exact: whether a ping came before or after a round
@@ -75,6 +78,7 @@ impl Canonical {
             },
             scratch: RefCell::new(Scratch::new(run.strangers_restart_terms())),
             timings,
+            rules: run.timing_of_rules(),
             run,
         }
     }
@@ -94,6 +98,13 @@ impl Canonical {
         if tick && state.store.written.is_some() {
             let by = Duration::from_secs(time.of_elector(mix.electors[0]));
             Rc::make_mut(&mut state.store).age(by, self.ages);
+        }
+        if tick
+            && state.store.restraint.is_some()
+            && let Some(restraint) = &mut Rc::make_mut(&mut state.store).restraint
+        {
+            let by = Duration::from_secs(time.of_elector(mix.electors[0]));
+            restraint.age(by, &self.rules, self.run.longest_failure());
         }
         let is_store = |store: &Rc<LeaseStore>| Rc::ptr_eq(store, &state.store);
         let before = before.filter(|before| is_store(&before.store));
@@ -132,7 +143,15 @@ impl Canonical {
                 preference: self.preference,
                 preemptions: timing.preemption_window,
                 usual: timing.max_lease_duration,
-                counts: if self.run.doubles { 2 } else { 0 },
+                failed: match self.run.mutant {
+                    Some(Mutant::ForgetFailures) => Duration::ZERO,
+                    _ => self.run.longest_failure(),
+                },
+                counts: match self.run.mutant {
+                    Some(Mutant::ForgetWithdrawals) => 0,
+                    _ if self.run.doubles => 2,
+                    _ => 0,
+                },
                 ..Aging::default()
             };
             let elector = &mut state.electors[index];

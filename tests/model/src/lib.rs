@@ -40,6 +40,7 @@ mod process_variation;
 mod reductions;
 mod registration;
 mod report;
+mod restraint;
 mod run;
 mod search;
 mod state;

@@ -81,6 +81,14 @@ fn renumber(times: &mut Vec<Timestamp>, time: &mut Timestamp, collecting: bool, 
 /// Lets time pass, and keeps all that there is to know.
 fn remember(system: &ModelSystem, state: &mut SystemState, time: Time) {
     let mix = system.run.mixes[state.mix];
+    if time.passes()
+        && let Some(restraint) = &mut Rc::make_mut(&mut state.store).restraint
+    {
+        // The judge forgets by itself.
+        let (rules, recent) = (system.run.timing_of_rules(), system.run.longest_failure());
+        let by = Duration::from_secs(time.of_elector(mix.electors[0]));
+        restraint.age(by, &rules, recent);
+    }
     let mut numbers = Remember {
         aging: Aging::default(),
         pings: system.run.pings,

@@ -85,6 +85,14 @@ pub(super) enum Mutant {
     NeverRegrant,
     /// An electee that does not accept is not passed over.
     NoPassOver,
+    /// No wait of an elector doubles.
+    NeverDouble,
+    /// A hand-over that failed is forgotten at once.
+    ForgetFailures,
+    /// Any number of holders is asked to make room.
+    NoBudget,
+    /// Withdrawals are not counted.
+    ForgetWithdrawals,
     /// Every candidate counts as having acked when it is first seen.
     NoPings,
     /// A process acquires a lease when its record has been seen for the fallback, whatever its duration.

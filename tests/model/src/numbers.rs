@@ -66,6 +66,8 @@ pub(super) struct Aging {
     pub(super) confirmation: Duration,
     /// The same for how long a preference has stood.
     pub(super) preference: Duration,
+    /// The same for hand-overs that failed.
+    pub(super) failed: Duration,
     /// The same for pre-emptions.
     pub(super) preemptions: Duration,
     /// Durations up to this one are alike.
@@ -235,8 +237,7 @@ impl Renumbering for Assign<'_> {
     }
 
     fn failed_hand_over(&mut self, instant: &mut Instant) -> bool {
-        let limit = self.aging.passed_over.max(self.aging.preemptions);
-        self.aging.age(instant, limit) < limit
+        self.aging.age(instant, self.aging.failed) < self.aging.failed
     }
 
     fn preemption(&mut self, instant: &mut Instant) -> bool {

@@ -340,6 +340,26 @@ impl Run {
         Duration::from_secs(self.timing.accept)
     }
 
+    /// The constants of the electors as the rules have them.
+    pub(super) fn timing_of_rules(&self) -> ElectorTiming {
+        let rules = Self {
+            mutant: None,
+            ..*self
+        };
+        rules.elector_timing()
+    }
+
+    /// For how long a hand-over that failed counts: where waits double, until the next one can have failed too. Nothing where
+    /// hand-overs are not held back.
+    pub(super) fn longest_failure(&self) -> Duration {
+        let rules = self.timing_of_rules();
+        let next = self.accept_window() * if self.doubles { 2 } else { 0 };
+        match rules.preemption_window {
+            Duration::ZERO => Duration::ZERO,
+            window => window.max(rules.passed_over_max + next),
+        }
+    }
+
     /// The constants of the electors.
     fn elector_timing(&self) -> ElectorTiming {
         let second = Duration::from_secs(1);
@@ -348,7 +368,11 @@ impl Run {
             Some(Mutant::NoPassOver) => Duration::ZERO,
             _ => Duration::from_secs(self.timing.passed_over),
         };
-        let longest = if self.doubles { 2 } else { 1 };
+        let longest = match self.mutant {
+            Some(Mutant::NeverDouble) => 1,
+            _ if self.doubles => 2,
+            _ => 1,
+        };
         let by_what_was_seen = self.announced || self.mutant == Some(Mutant::SeenIsLongest);
         ElectorTiming {
             accept_window: self.accept_window(),
@@ -365,7 +389,10 @@ impl Run {
                 .then_some(Duration::ZERO),
             passed_over,
             passed_over_max: passed_over * longest,
-            preemptions: self.timing.preemptions.1,
+            preemptions: match self.mutant {
+                Some(Mutant::NoBudget) => ElectorTiming::PREEMPTIONS_MAX,
+                _ => self.timing.preemptions.1,
+            },
             preemption_window: Duration::from_secs(self.timing.preemptions.0),
             // Ages are told apart up to a few seconds, so these are never reached.
             re_ping_after: never,

@@ -10,6 +10,7 @@ use elector_protocol::{
 use elector_verify::{Actor, LeaseChangeKind, audit};
 
 use super::numbers::{FRESH, NOW, before, timestamp};
+use super::restraint::Restraint;
 
 /// All that outlives a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +40,8 @@ pub(super) struct LeaseStore {
     pub(super) lax: Lax,
     /// Which properties are looked at, one bit each: the same in every state.
     pub(super) watched: u8,
+    /// What holds the next preference back, where waits double.
+    pub(super) restraint: Option<Restraint>,
     /// The property that some write broke.
     pub(super) broken: Option<Property>,
 }
@@ -106,6 +109,10 @@ pub(super) enum Property {
     ElecteeAcked,
     /// R16: no live leader is asked to make room while its lease is frozen.
     FreezeHolds,
+    /// R16: no candidate is preferred in the pause after the second withdrawal of a term.
+    Pauses,
+    /// R23: no candidate is preferred while hand-overs are held back.
+    HeldBack,
     /// L9: a part of a group moves for balance only where that is needed.
     NeededMove,
 }
@@ -130,12 +137,14 @@ pub(super) const NAMES: [&str; 3] = ["c0", "c1", "c2"];
 
 impl Property {
     /// Every one of them.
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::OneBeliever,
         Self::AllowedMove,
         Self::TokenGrows,
         Self::ElecteeAcked,
         Self::FreezeHolds,
+        Self::Pauses,
+        Self::HeldBack,
         Self::NeededMove,
     ];
 
@@ -153,6 +162,8 @@ impl fmt::Display for Property {
             Self::TokenGrows => "S5 token did not grow",
             Self::ElecteeAcked => "S7 electee had not acked",
             Self::FreezeHolds => "R16 asked in spite of a freeze",
+            Self::Pauses => "R16 preferred in a pause",
+            Self::HeldBack => "R23 preferred while held back",
             Self::NeededMove => "L9 needless move",
         })
     }
@@ -288,6 +299,9 @@ impl LeaseStore {
         if let Some(lease) = &mut self.lease {
             lease.version = self.revision;
             let record = change(&lease.record);
+            if let Some(restraint) = &mut self.restraint {
+                restraint.follow(&lease.record, &record);
+            }
             if self.written.is_some() && record.renew_time != lease.record.renew_time {
                 self.written = Some(NOW);
             }

@@ -8,7 +8,7 @@ use super::super::run::Expectation::{Safe, SafeAndLive, Trapped, Unsafe};
 use super::super::run::Full::{Grows, Only};
 use super::super::run::{LifeRules, ModelLock, Run, Start::Absent, Timing};
 use super::super::store::Property::{
-    AllowedMove, ElecteeAcked, FreezeHolds, NeededMove, OneBeliever, TokenGrows,
+    AllowedMove, ElecteeAcked, FreezeHolds, HeldBack, NeededMove, OneBeliever, Pauses, TokenGrows,
 };
 use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses as Met;
@@ -175,6 +175,16 @@ worlds! {
     "MC-D3" "hand-overs fail twice, and are held back": HELD_BACK
         { restarts: false, lagging: 0, doubles: true, best: true, full: Only }
         => SafeAndLive(HANDED_OVER | Met::FAILS_TWICE | Met::WITHDRAWN_TWICE);
+    "MC-D3d" "no wait doubles": HELD_BACK with NeverDouble
+        { restarts: false, lagging: 0, doubles: true, best: true, full: Only } => Unsafe(HeldBack, "R23");
+    "MC-D3b" "a hand-over that failed is forgotten": HELD_BACK with ForgetFailures
+        { restarts: false, lagging: 0, doubles: true, best: true } => Unsafe(HeldBack, "R23");
+    "MC-D3c" "any number of holders is asked to make room": HELD_BACK with NoBudget
+        { restarts: false, lagging: 0, doubles: true, best: true } => Unsafe(HeldBack, "R23");
+    "MC-D2b" "withdrawals are not counted": PINGED with ForgetWithdrawals
+        { restarts: false, lagging: 0, doubles: true, best: true } => Unsafe(Pauses, "R16");
+    "MC-D2c" "the pause after withdrawals does not double": PINGED with NeverDouble
+        { restarts: false, lagging: 0, doubles: true, best: true } => Unsafe(Pauses, "R16");
     // An operator freezes the lease, prefers the worst candidate, and takes each back (R16).
     "MC-O1" "an operator freezes and prefers at any step": ORDERLY
         { restarts: false, lagging: 0, operated: true, best: true, full: Only }
@@ -262,6 +272,7 @@ worlds! {
     "MC-X6" "W known by what was seen alone": BASE with SeenIsLongest
         { interference: BLANKED } => Unsafe(OneBeliever, "R6");
 
+
     // Acquisitions (R18): processes that take a free lease themselves, alone or beside electors.
     "MC-P1" "plain: no elector, holders that let go": PLAIN { mixes: PEERS, releases: true } => SafeAndLive(TAKEN);
     "MC-P1b" "plain: late and lost writes and replies": PLAIN
@@ -326,6 +337,7 @@ worlds! {
     "MC-P7e" "plain: W is above W_max as configured": PLAIN
         { interference: DELETED, flag: Some(TICK) } => SafeAndLive(TAKEN | Met::RETURNS);
 
+
     // The Leases of a group bear a label. They are watched by their names alone, so a label that comes and goes is one
     // more revision; by the label, a Lease that loses it would look deleted while its terms go on.
     "MC-P8" "plain: a stranger takes the label of a group away": PLAIN
@@ -349,6 +361,7 @@ worlds! {
     "MC-P3c" "the elector's own lock: two may hold it, 1 emptying": LOCK
         { mixes: UNLIKE, start: Absent, interference: BLANKED, lock: Some(OWN), full: Only }
         => SafeAndLive(TAKEN_NEW | Met::DISPLACES);
+
 
     // Two clocks of one process that part: its belief goes by the one, its stop-watch for others by the other (R9, R18).
     "MC-P9" "plain: suspended machines, clocks set ahead": PLAIN { drifts: true } => SafeAndLive(TAKEN);
