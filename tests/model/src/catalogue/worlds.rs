@@ -362,6 +362,10 @@ worlds! {
         { mixes: UNLIKE, start: Absent, interference: BLANKED, lock: Some(OWN), full: Only }
         => SafeAndLive(TAKEN_NEW | Met::DISPLACES);
 
+    "MC-C1" "pinged: suspended machines, clocks set ahead": PINGED
+        { drifts: true, restarts: false, lagging: 0 } => Safe(HANDED_OVER);
+    "MC-C2" "pinged: belief by the monotonic clock": PINGED with BelieveByMonotonic
+        { drifts: true, restarts: false, lagging: 0 } => Unsafe(OneBeliever, "R9");
 
     // Two clocks of one process that part: its belief goes by the one, its stop-watch for others by the other (R9, R18).
     "MC-P9" "plain: suspended machines, clocks set ahead": PLAIN { drifts: true } => SafeAndLive(TAKEN);
