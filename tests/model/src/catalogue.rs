@@ -6,4 +6,6 @@ mod worlds;
 pub use worlds::runs;
 
 #[cfg(test)]
+mod operands;
+#[cfg(test)]
 mod tests;

@@ -220,6 +220,9 @@ impl ElectorProcess {
         let Some(mut snapshot) = change else {
             // A list that lacks the Lease says nothing of when it went.
             let version = (news == NewsSource::Watch).then_some(store.revision);
+            if run.mutant == Some(Mutant::ForgetHolders) {
+                self.variation.absent = Some(NOW);
+            }
             self.election.handle_lease_gone(NOW, version, news);
             return;
         };
@@ -234,6 +237,14 @@ impl ElectorProcess {
             ),
             None => NOW,
         };
+        if snapshot.record.occupancy() == Occupancy::Unproven
+            && news == NewsSource::Watch
+            && let Some(absent) = self.variation.absent
+        {
+            // As if the Lease had just appeared.
+            self.election
+                .handle_lease_gone(absent, None, NewsSource::List);
+        }
         self.election.handle_lease(at, snapshot, news);
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct ElectorVariation {
     pub(super) acked: u8,
     /// True if it ever saw the Lease.
     saw: bool,
+    /// Since when its watch had shown that the name is absent, when the Lease appeared.
+    pub(super) absent: Option<Instant>,
 }
 
 /// The production step of an elector, which can be asked what it would do if things were otherwise.
@@ -236,6 +238,7 @@ impl elector_protocol::Renumber for ElectorVariation {
             by.instant(since);
         }
         self.noted.renumber(by);
+        self.absent.renumber(by);
     }
 }
 

@@ -93,6 +93,10 @@ pub(super) enum Mutant {
     NoBudget,
     /// Withdrawals are not counted.
     ForgetWithdrawals,
+    /// The holder of a Lease that was watched since its name was absent is forgotten when a stranger removes it.
+    ForgetHolders,
+    /// A process leaves its own W out of `W_max`.
+    ForgetOwnDuration,
     /// Every candidate counts as having acked when it is first seen.
     NoPings,
     /// A process acquires a lease when its record has been seen for the fallback, whatever its duration.

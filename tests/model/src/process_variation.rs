@@ -163,6 +163,9 @@ impl ProcessVariation {
         if let Some(uid) = self.uid.take() {
             write.uid = uid;
         }
+        if run.mutant == Some(Mutant::ForgetOwnDuration) && write.record.holder.is_some() {
+            write.record.duration_seconds = i32::try_from(run.timing.lease).ok();
+        }
         if *kind != WriteKind::Renew {
             return;
         }

@@ -11,7 +11,7 @@ use super::store::{Fence, Interference, Lax, LeaseStore, NAMES, Property, identi
 use super::witness::Witnesses;
 
 /// One world to search, and the verdict that must come of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub(super) id: &'static str,
     /// Its subject, in a few words.
@@ -449,7 +449,13 @@ impl Run {
             } else {
                 identity(NAMES[name])
             },
-            timing: self.candidate_timing(),
+            timing: CandidateTiming {
+                lease_duration: match self.mutant {
+                    Some(Mutant::ForgetOwnDuration) => Duration::from_secs(1),
+                    _ => self.lease_duration(),
+                },
+                ..self.candidate_timing()
+            },
             mode: match self.mode {
                 ModelMode::Elected => HolderMode::Elected,
                 ModelMode::Plain => HolderMode::Plain(acquisition(None)),

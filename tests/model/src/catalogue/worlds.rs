@@ -244,7 +244,7 @@ worlds! {
     "MC-M11" "a preference rewrites the duration": BASE with PreferringShortens {} => Unsafe(OneBeliever, "R7");
     "MC-M12" "taken a tick after the preference was written": BASE with TakeFromNotified
         {} => Unsafe(OneBeliever, "R7");
-    "MC-M16" "renewals look alike to the electors": BASE with RepeatRenewTime {} => Unsafe(OneBeliever, "R11");
+    "MC-M16" "renewals look alike to the electors": BASE with RepeatRenewTime {} => Unsafe(OneBeliever, "R4, R11");
 
     // The worth of a token, and of an electee.
     "MC-M17" "a grant keeps the term": BASE with KeepTerm { fence: Fence::Term(None) } => Unsafe(TokenGrows, "R5");
@@ -264,7 +264,7 @@ worlds! {
     "MC-X1" "unproven record counted from its uid": BASE with CountFromUid
         { interference: BLANKED } => Unsafe(OneBeliever, "R6");
     "MC-X2" "release trusted whatever the token": BASE with TrustAnyRelease
-        { interference: WIPED } => Unsafe(OneBeliever, "R3");
+        { interference: WIPED } => Unsafe(OneBeliever, "R3, R6");
     "MC-X3" "unanimous acks, an object deleted": PINGED with GrantOnUnanimity
         { interference: Interference { object_deletions: 1, ..BLANKED } } => Unsafe(OneBeliever, "R6");
     "MC-X4" "an unheld record expires by its duration": ORDERLY with UnheldExpires
@@ -272,6 +272,12 @@ worlds! {
     "MC-X6" "W known by what was seen alone": BASE with SeenIsLongest
         { interference: BLANKED } => Unsafe(OneBeliever, "R6");
 
+    "MC-X6b" "W known by what was seen alone, every record seen": BASE with SeenIsLongest
+        { interference: BLANKED, lagging: 0, restarts: false } => Safe(HANDED_OVER);
+    "MC-X6c" "the same, and forgotten in a crash": BASE with SeenIsLongest
+        { interference: BLANKED, lagging: 0 } => Unsafe(OneBeliever, "R6");
+    "MC-X8" "a uid that was held counts as never held": BASE with ForgetHolders
+        { start: Absent, slow_electors: true, interference: BLANKED } => Unsafe(OneBeliever, "R6");
 
     // Acquisitions (R18): processes that take a free lease themselves, alone or beside electors.
     "MC-P1" "plain: no elector, holders that let go": PLAIN { mixes: PEERS, releases: true } => SafeAndLive(TAKEN);
@@ -337,6 +343,10 @@ worlds! {
     "MC-P7e" "plain: W is above W_max as configured": PLAIN
         { interference: DELETED, flag: Some(TICK) } => SafeAndLive(TAKEN | Met::RETURNS);
 
+    "MC-P7f" "plain: W known by the flag, and not by the own": PLAIN with ForgetOwnDuration
+        { interference: DELETED, full: Only } => SafeAndLive(TAKEN | Met::RETURNS);
+    "MC-P7g" "plain: W neither by the flag nor by the own": PLAIN with ForgetOwnDuration
+        { interference: DELETED, flag: Some(TICK) } => Unsafe(OneBeliever, "R18");
 
     // The Leases of a group bear a label. They are watched by their names alone, so a label that comes and goes is one
     // more revision; by the label, a Lease that loses it would look deleted while its terms go on.
