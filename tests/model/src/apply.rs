@@ -233,19 +233,11 @@ impl SystemState {
         let takes_over = self.takes_over(&write.record);
         let before = self.store.lease.as_ref();
         let signals = before.is_some_and(|lease| lease.record.same_record(&write.record));
-        let preferred = |record: &LeaseRecord| record.preferred_holder.clone();
-        let asks = preferred(&write.record).is_some()
-            && before.is_some_and(|lease| preferred(&lease.record) != preferred(&write.record));
-        let restraint = self.store.restraint.as_ref().filter(|_| asks);
-        let forbidden = restraint.and_then(|restraint| restraint.forbids(&run.timing_of_rules()));
         if self.store.accepts(write, Side::Elector) {
             self.judge_new_term(&write.record, run);
         }
         if Rc::make_mut(&mut self.store).put(write, Actor::Elector) == Landed::Conflict {
             return Witnesses::empty();
-        }
-        if let Some(property) = forbidden {
-            Rc::make_mut(&mut self.store).note(property);
         }
         self.lease_changed(run, writer);
         if let (Some(index), Some(lease)) = (writer, self.store.lease.clone()) {

@@ -18,8 +18,6 @@ pub(super) struct Canonical {
     run: Run,
     /// By the life of an elector.
     timings: [ElectorTiming; 2],
-    /// As the rules have them, whatever a mutant makes of them.
-    rules: ElectorTiming,
     /// Ages of what an elector saw of the Lease are alike from here on.
     pub(super) ages: Duration,
     /// Ages of pings and acks from here on are alike. That is not exact: whether a ping came before or after a round
@@ -78,7 +76,6 @@ impl Canonical {
             },
             scratch: RefCell::new(Scratch::new(run.strangers_restart_terms())),
             timings,
-            rules: run.timing_of_rules(),
             run,
         }
     }
@@ -104,7 +101,7 @@ impl Canonical {
             && let Some(restraint) = &mut Rc::make_mut(&mut state.store).restraint
         {
             let by = Duration::from_secs(time.of_elector(mix.electors[0]));
-            restraint.age(by, &self.rules, self.run.longest_failure());
+            restraint.age(by);
         }
         let is_store = |store: &Rc<LeaseStore>| Rc::ptr_eq(store, &state.store);
         let before = before.filter(|before| is_store(&before.store));
@@ -143,10 +140,7 @@ impl Canonical {
                 preference: self.preference,
                 preemptions: timing.preemption_window,
                 usual: timing.max_lease_duration,
-                failed: match self.run.mutant {
-                    Some(Mutant::ForgetFailures) => Duration::ZERO,
-                    _ => self.run.longest_failure(),
-                },
+                failed: self.run.longest_failure(),
                 counts: match self.run.mutant {
                     Some(Mutant::ForgetWithdrawals) => 0,
                     _ if self.run.doubles => 2,

@@ -85,9 +85,7 @@ fn remember(system: &ModelSystem, state: &mut SystemState, time: Time) {
         && let Some(restraint) = &mut Rc::make_mut(&mut state.store).restraint
     {
         // The judge forgets by itself.
-        let (rules, recent) = (system.run.timing_of_rules(), system.run.longest_failure());
-        let by = Duration::from_secs(time.of_elector(mix.electors[0]));
-        restraint.age(by, &rules, recent);
+        restraint.age(Duration::from_secs(time.of_elector(mix.electors[0])));
     }
     let mut numbers = Remember {
         aging: Aging::default(),

@@ -90,7 +90,7 @@ fn like_electors_can_be_swapped_and_unlike_ones_cannot() {
     assert!(apart != together, "this check would find nothing");
 }
 
-/// What is worked out of a part of a state, and kept for the next state that has it, is the same there.
+/// The effects and numbers of a part of a state are kept for the next state that has the part.
 #[test]
 fn what_is_remembered_of_a_part_holds_wherever_the_part_is() {
     for id in ["MC-L3", "MC-X2-off", "MC-P1"] {

@@ -1,35 +1,53 @@
-//! What the history of a Lease forbids an elector to ask for (R16, R23), whatever the elector remembers of it: the judge of
-//! worlds in which waits double.
+//! The judge of worlds in which waits double: the history of a Lease forbids preferences (R16, R23), whatever an elector
+//! remembers of it.
 
 use std::time::Duration;
 
 use elector_protocol::{ElectorTiming, Instant, LeaseRecord, Occupancy};
 
 use super::numbers::{NOW, before};
-use super::store::Property;
 
 /// The failures, withdrawals and pre-emptions that hold the next preference back.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Restraint {
     /// The withdrawals of this term, up to two.
     withdrawals: u8,
-    /// When the newest of two or more was.
+    /// The time of the newest of two or more.
     withdrawn: Option<Instant>,
     /// True if the holder was asked to make room in this term.
     asked: bool,
     /// True if the holder before made room, and no grant has been accepted since.
     preempted: bool,
-    /// When a grant after that ended without an accept.
+    /// The end of a grant after that, without an accept.
     failed: Option<Instant>,
     /// The number of these in a row, up to two.
-    failures: u8,
-    /// When a holder made room last.
+    failures: u32,
+    /// The last time that a holder made room.
     preemption: Option<Instant>,
+    /// The wait after a first failure, the longest one, the pause after two withdrawals, and the time for which a
+    /// pre-emption and a failure count: the same in every state.
+    waits: [Duration; 5],
 }
 
 // === impl Restraint ===
 
 impl Restraint {
+    /// Nothing has happened yet, by these rules; a failure counts for `recent`.
+    pub(super) fn new(rules: &ElectorTiming, recent: Duration) -> Self {
+        let (first, longest) = (rules.passed_over, rules.passed_over_max);
+        let pause = (rules.ack_window * 4).min(longest);
+        Self {
+            withdrawals: 0,
+            withdrawn: None,
+            asked: false,
+            preempted: false,
+            failed: None,
+            failures: 0,
+            preemption: None,
+            waits: [first, longest, pause, rules.preemption_window, recent],
+        }
+    }
+
     /// Learns from the next record of the Lease.
     pub(super) fn follow(&mut self, old: &LeaseRecord, new: &LeaseRecord) {
         let led = |record: &LeaseRecord| record.holder.is_some() && !record.is_unaccepted_grant();
@@ -46,41 +64,40 @@ impl Restraint {
             self.withdrawn = (self.withdrawals > 1).then_some(NOW);
         }
         if new.preferred_holder.is_some() {
-            self.withdrawn = None;
+            (self.asked, self.withdrawn) = (true, None);
         }
-        self.asked |= new.preferred_holder.is_some();
         self.preempted &= !led(new);
     }
 
-    /// The rule that a preference breaks which is written now, by the constants of the rules.
-    pub(super) fn forbids(&self, timing: &ElectorTiming) -> Option<Property> {
-        let within = |since: Option<Instant>, wait: Duration| {
-            since.is_some_and(|since| NOW < since.after(wait))
-        };
-        let doubled = |wait: Duration, doublings: u8| wait * (1 << doublings);
-        let longest = timing.passed_over_max;
-        let failed = doubled(timing.passed_over, self.failures.saturating_sub(1)).min(longest);
-        let pause = doubled(timing.ack_window, self.withdrawals).min(longest);
-        let window = timing.preemption_window;
-        let held_back = within(self.failed, failed) || within(self.preemption, window);
-        if held_back && !window.is_zero() {
-            Some(Property::HeldBack)
-        } else {
-            within(self.withdrawn, pause).then_some(Property::Pauses)
-        }
+    /// True if no candidate may be preferred after a failure or a pre-emption.
+    pub(super) fn holds_back(&self) -> bool {
+        let [first, longest, _, window, recent] = self.waits;
+        let failed = (first * self.failures).min(longest).min(recent);
+        within(self.failed, failed) || within(self.preemption, window)
     }
 
-    /// Lets time pass on the clock of the elector, and forgets what holds nothing back any more; a failure after `recent`.
-    pub(super) fn age(&mut self, by: Duration, timing: &ElectorTiming, recent: Duration) {
+    /// True if no candidate may be preferred after the second withdrawal of a term.
+    pub(super) fn pauses(&self) -> bool {
+        within(self.withdrawn, self.waits[2])
+    }
+
+    /// Lets time pass on the clock of the elector, and forgets what holds nothing back any more.
+    pub(super) fn age(&mut self, by: Duration) {
         let age = |instant: &mut Option<Instant>, limit: Duration| {
             let age = instant.map(|instant| NOW.since(instant).saturating_add(by));
             *instant = age.filter(|age| *age < limit).map(|age| before(NOW, age));
         };
-        age(&mut self.withdrawn, timing.passed_over_max);
+        let [_, _, pause, window, recent] = self.waits;
+        age(&mut self.withdrawn, pause);
         age(&mut self.failed, recent);
-        age(&mut self.preemption, timing.preemption_window);
+        age(&mut self.preemption, window);
         if self.failed.is_none() {
             self.failures = 0;
         }
     }
+}
+
+/// True if that was less than `wait` ago.
+fn within(since: Option<Instant>, wait: Duration) -> bool {
+    since.is_some_and(|since| NOW < since.after(wait))
 }

@@ -7,6 +7,7 @@ use elector_protocol::{CandidateTiming, ElectorTiming, Identity, StrategyName};
 
 use super::clocks::{ALL, Mix};
 use super::mutant::Mutant;
+use super::restraint::Restraint;
 use super::store::{Fence, Interference, Lax, LeaseStore, NAMES, Property, identity};
 use super::witness::Witnesses;
 
@@ -340,24 +341,33 @@ impl Run {
         Duration::from_secs(self.timing.accept)
     }
 
-    /// The constants of the electors as the rules have them.
-    pub(super) fn timing_of_rules(&self) -> ElectorTiming {
+    /// The judge of preferences, by the rules, whatever a mutant makes of them.
+    pub(super) fn restraint(&self) -> Restraint {
         let rules = Self {
             mutant: None,
             ..*self
         };
-        rules.elector_timing()
+        Restraint::new(&rules.elector_timing(), rules.longest_failure())
     }
 
     /// For how long a hand-over that failed counts: where waits double, until the next one can have failed too. Nothing where
     /// hand-overs are not held back.
     pub(super) fn longest_failure(&self) -> Duration {
-        let rules = self.timing_of_rules();
-        let next = self.accept_window() * if self.doubles { 2 } else { 0 };
-        match rules.preemption_window {
-            Duration::ZERO => Duration::ZERO,
-            window => window.max(rules.passed_over_max + next),
+        if self.mutant == Some(Mutant::ForgetFailures) || self.timing.preemptions.0 == 0 {
+            return Duration::ZERO;
         }
+        let Timing {
+            accept,
+            passed_over,
+            preemptions: (window, _),
+            ..
+        } = self.timing;
+        let next = if self.doubles {
+            passed_over + 2 * accept
+        } else {
+            0
+        };
+        Duration::from_secs(window.max(passed_over + next))
     }
 
     /// The constants of the electors.

@@ -40,7 +40,7 @@ pub(super) struct LeaseStore {
     pub(super) lax: Lax,
     /// Which properties are looked at, one bit each: the same in every state.
     pub(super) watched: u8,
-    /// What holds the next preference back, where waits double.
+    /// The judge of preferences, where waits double.
     pub(super) restraint: Option<Restraint>,
     /// The property that some write broke.
     pub(super) broken: Option<Property>,
@@ -283,11 +283,18 @@ impl LeaseStore {
             Ok(_) => {}
             Err(_) => self.note(Property::AllowedMove),
         }
-        if before.overrides.freeze.is_some()
-            && after.preferred_holder.is_some()
-            && after.preferred_holder != before.record.preferred_holder
-        {
-            self.note(Property::FreezeHolds);
+        let preferred = &after.preferred_holder;
+        if preferred.is_some() && *preferred != before.record.preferred_holder {
+            let judge = self.restraint.as_ref();
+            for (broken, property) in [
+                (before.overrides.freeze.is_some(), Property::FreezeHolds),
+                (judge.is_some_and(Restraint::pauses), Property::Pauses),
+                (judge.is_some_and(Restraint::holds_back), Property::HeldBack),
+            ] {
+                if broken {
+                    self.note(property);
+                }
+            }
         }
         self.overwrite(|_| after.clone());
         Landed::Applied

@@ -19,7 +19,6 @@ use super::intern::{QuickMap, address};
 use super::mutant::Mutant;
 use super::numbers::{BUCKET, NOW, timestamp};
 use super::process::ModelProcess;
-use super::restraint::Restraint;
 use super::run::{Run, Start};
 use super::search::{Successor, TransitionSystem};
 use super::state::{StateKey, StateParts, SystemState};
@@ -272,7 +271,7 @@ impl Run {
                 .into_iter()
                 .filter(|property| self.checks(*property))
                 .fold(0, |bits, property| bits | property.bit()),
-            restraint: self.doubles.then(Restraint::default),
+            restraint: self.doubles.then(|| self.restraint()),
             broken: None,
         };
         if self.start == Start::Released {

@@ -10,7 +10,7 @@ use super::runs;
 /// One operand of a rule that takes the largest, the earliest or all of several things.
 struct RuleOperand {
     rule: &'static str,
-    /// What it says.
+    /// The operand, in a few words.
     says: &'static str,
     /// The world in which it holds.
     with: &'static str,
