@@ -70,6 +70,15 @@ impl ApiServer {
         self.inner.follow_definitions();
     }
 
+    /// [Restores](Self::restore) an older version as `etcdutl snapshot restore --bump-revision N --mark-compacted` does:
+    /// objects keep the revisions that they had, the next change has one that is `bump` higher than that of the backup,
+    /// and who asks for anything between hears 410.
+    pub fn restore_and_bump(&self, backup: &Backup, bump: u64) {
+        let store = &self.inner.store;
+        store.with(|state| state.restore_and_bump(backup, bump));
+        self.inner.follow_definitions();
+    }
+
     /// The number of open watches.
     #[must_use]
     pub fn watches(&self) -> usize {

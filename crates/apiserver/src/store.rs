@@ -198,6 +198,13 @@ impl StoreState {
         }
     }
 
+    /// The same, and counts on from the revision that is this much higher, before which nothing is known.
+    pub(crate) fn restore_and_bump(&mut self, backup: &Backup, bump: u64) {
+        self.restore(backup);
+        self.revision = self.revision.saturating_add(bump);
+        self.compact();
+    }
+
     /// The number of restores of an older version.
     pub(crate) fn restores(&self) -> u64 {
         self.restores

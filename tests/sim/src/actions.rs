@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use elector_apiserver::{ApiServer, Fault, NativeCandidates, RequestVerb, Rule};
+use serde_json::json;
 
 use crate::foreign::ForeignClient;
-use crate::names::{ELECTOR_LOCK, lease_name};
+use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, NAMESPACE, lease_name};
 use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, WatchClose};
 use crate::process::{ProcessKind, SimulatedProcess};
+use crate::recorder::RECORDER;
 use crate::schedule::ScheduledAction;
 use crate::simulation::Simulation;
 
@@ -31,6 +33,9 @@ impl Simulation {
                     self.strike(fault, &kind);
                 }
             }
+            ScheduledAction::BackUp(fault) => {
+                self.backups.insert(fault, self.server.backup());
+            }
             ScheduledAction::End(fault) => {
                 let kind = self.plan.faults[fault].kind.clone();
                 self.context
@@ -49,6 +54,7 @@ impl Simulation {
                 self.server.compact();
                 true
             }
+            FaultKind::RestoreStore(_, touched) => self.restore_store(fault, touched),
             FaultKind::TamperWithLease(lease, how) => {
                 self.tamper_with_lease(&lease_name(lease), how).await
             }
@@ -149,6 +155,44 @@ impl Simulation {
                 }
             }
         }
+    }
+
+    /// Restores a backup, and says whether that changes anything. The revision is bumped, each Lease gets a new one where
+    /// docs/operate.md is followed, and the watches break, as with the restart of the API servers.
+    fn restore_store(&mut self, fault: usize, touched: bool) -> bool {
+        let Some(backup) = self.backups.remove(&fault) else {
+            return false;
+        };
+        let newest = self.server.revision();
+        let bump = newest.saturating_sub(backup.revision()) + 1_000_000;
+        self.server.restore_and_bump(&backup, bump);
+        let now = self.context.log().now();
+        let leases = {
+            let state = &mut *self.context.state();
+            state.history.restore(now, backup.revision(), newest);
+            if !touched {
+                state.guards.forget_tokens();
+                state.work.forget_tokens(now);
+            }
+            let names = state.history.stored.leases.keys();
+            let names = names.filter(|name| touched && state.history.current(name).is_some());
+            names.cloned().collect::<Vec<_>>()
+        };
+        for name in leases {
+            self.intervene(&name);
+            let namespace = match &*name {
+                BUILTIN_LOCK => "kube-system",
+                _ => NAMESPACE,
+            };
+            self.server.corrupt("leases", (namespace, &name), |lease| {
+                lease["metadata"]["annotations"]["restored"] = json!("true");
+            });
+        }
+        for process in self.processes.iter().chain(&self.twins) {
+            process.faults.break_watches();
+        }
+        self.server.faults(RECORDER).break_watches();
+        newest > backup.revision()
     }
 
     /// Changes the built-in versions of LeaseCandidates, whose objects stay in the store, and says whether there are any.

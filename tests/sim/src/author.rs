@@ -63,6 +63,14 @@ pub(crate) struct CandidateRevision {
     pub(crate) deleted: bool,
 }
 
+// === impl CandidateRevision ===
+
+impl CandidateRevision {
+    pub(crate) fn version(&self) -> u64 {
+        version(self.object.metadata.resource_version.as_deref())
+    }
+}
+
 pub(crate) fn version(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }

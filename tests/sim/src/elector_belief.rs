@@ -67,7 +67,7 @@ impl ElectorMonitor {
         self.leaders(history).map(|(name, _)| name).next()
     }
 
-    /// S1 at this instant: no two electors lead at the same time. A write of a stranger that came between what lets the
+    /// S1 at this instant: no two electors lead at the same time. A write of a stranger, or a restore of the store, that came between what lets the
     /// one and what lets the other believe exempts them, also one that only empties or deletes the lock: electors wait
     /// for no proof that such a lock is free, since two of them are harmless (R17).
     pub(crate) fn check(&mut self, history: &LeaseHistory) -> Vec<(&'static str, String)> {
@@ -80,7 +80,8 @@ impl ElectorMonitor {
             attempt.is_some_and(|it| matches!(it.author.role, Role::Elector { .. }))
         };
         let foreign = lock.iter().rev().find(|it| !by_an_elector(it));
-        let foreign = foreign.map_or(0, |it| it.version);
+        let restored = history.lost.last().map_or(0, |it| it.newest + 1);
+        let foreign = foreign.map_or(0, |it| it.version).max(restored);
         let leaders: Vec<_> = self.leaders(history).collect();
         let mut pairs = Vec::new();
         for (index, (one, version)) in leaders.iter().enumerate() {
@@ -153,7 +154,7 @@ pub(crate) fn lock_terms(history: &LeaseHistory) -> u64 {
 }
 
 fn lock_revisions(history: &LeaseHistory) -> &[LeaseRevision] {
-    let lock = history.leases.get(ELECTOR_LOCK);
+    let lock = history.stored.leases.get(ELECTOR_LOCK);
     lock.map(Vec::as_slice).unwrap_or_default()
 }
 

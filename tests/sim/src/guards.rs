@@ -141,6 +141,11 @@ impl GuardMonitor {
         }
     }
 
+    /// Tokens may come about once more: an acquisition has that of the record which it replaces.
+    pub(crate) fn forget_tokens(&mut self) {
+        self.tokens.clear();
+    }
+
     /// A candidate without a guard has renewed. The terms of others before it are no hand-over from one to the next.
     pub(crate) fn believe(&mut self, lease: &str, term: UnguardedTerm) {
         self.handed_over.remove(lease);

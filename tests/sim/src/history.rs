@@ -16,6 +16,7 @@ use crate::delivery::DeliveryLog;
 pub(crate) const BUILTIN_WROTE: &str = "the built-in elector wrote";
 pub(crate) const STRANGER_NAMED: &str = "a stranger named a holder";
 pub(crate) const STRANGER_SHORTENED: &str = "a stranger shortened a duration";
+pub(crate) const STORE_RESTORED: &str = "the store was restored";
 
 /// A write of a Lease as it was sent.
 #[derive(Clone, Debug)]
@@ -51,12 +52,30 @@ pub(crate) struct LeaseRevision {
     pub(crate) intervention: bool,
 }
 
+/// The history that a store kept, until it was restored from an older backup.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoredHistory {
+    pub(crate) leases: BTreeMap<String, Vec<LeaseRevision>>,
+    pub(crate) candidates: Vec<CandidateRevision>,
+}
+
+/// A history that was lost in a restore.
+#[derive(Debug)]
+pub(crate) struct LostHistory {
+    pub(crate) at: Duration,
+    /// All of it, up to then.
+    pub(crate) stored: StoredHistory,
+    /// Its last revision. Those that follow are higher.
+    pub(crate) newest: u64,
+}
+
 /// All revisions of the Leases, and all writes of them.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseHistory {
     pub(crate) attempts: Vec<RequestAttempt>,
-    pub(crate) leases: BTreeMap<String, Vec<LeaseRevision>>,
-    pub(crate) candidates: Vec<CandidateRevision>,
+    /// The history as the store tells it now: what was lost in a restore has never been.
+    pub(crate) stored: StoredHistory,
+    pub(crate) lost: Vec<LostHistory>,
     /// The deliveries of candidates to the electors.
     pub(crate) deliveries: DeliveryLog,
     /// When a person changed which Lease, until its revision is recorded.
@@ -89,7 +108,7 @@ impl RequestAttempt {
 impl LeaseHistory {
     /// The newest revision of a Lease that exists.
     pub(crate) fn current(&self, lease: &str) -> Option<&LeaseRevision> {
-        let newest = self.leases.get(lease)?.last()?;
+        let newest = self.stored.leases.get(lease)?.last()?;
         newest.lease.is_some().then_some(newest)
     }
 
@@ -98,12 +117,32 @@ impl LeaseHistory {
         self.interventions.push((at, lease.to_owned()));
     }
 
+    /// The store goes back to what it was at the revision `kept`; its next ones are higher than `newest`.
+    pub(crate) fn restore(&mut self, at: Duration, kept: u64, newest: u64) {
+        let stored = self.stored.clone();
+        for revisions in self.stored.leases.values_mut() {
+            revisions.retain(|it| it.version <= kept);
+        }
+        let candidates = &mut self.stored.candidates;
+        candidates.retain(|it| it.version() <= kept);
+        self.lost.push(LostHistory { at, stored, newest });
+    }
+
+    /// Every history that the store has told, the present one last.
+    pub(crate) fn told(&self) -> impl Iterator<Item = &StoredHistory> {
+        let lost = self.lost.iter().map(|it| &it.stored);
+        lost.chain([&self.stored])
+    }
+
     /// Records a revision of a Lease, under the author of the matching attempt.
     pub(crate) fn record_lease(&mut self, at: Duration, lease: Lease) {
         let name = lease.key().name.to_string();
         let version = version(lease.metadata.resource_version.as_deref());
         let record = lease.record().ok();
         let before = self.current(&name);
+        if before.is_some_and(|it| it.version == version) {
+            return; // listed once more
+        }
         let base = before.map(|before| before.version);
         let previous = before.and_then(|before| before.record.clone());
         let attempt = record.as_ref().and_then(|record| {
@@ -134,39 +173,53 @@ impl LeaseHistory {
         if let Some(person) = person {
             self.interventions.remove(person);
         }
-        self.leases.entry(name).or_default().push(LeaseRevision {
-            at,
-            version,
-            record,
-            lease: Some(lease),
-            last: None,
-            attempt,
-            intervention: person.is_some(),
-        });
+        self.stored
+            .leases
+            .entry(name)
+            .or_default()
+            .push(LeaseRevision {
+                at,
+                version,
+                record,
+                lease: Some(lease),
+                last: None,
+                attempt,
+                intervention: person.is_some(),
+            });
     }
 
     /// Records the deletion of a Lease.
     pub(crate) fn record_deletion(&mut self, at: Duration, lease: &Lease) {
         let name = lease.key().name.to_string();
         let version = version(lease.metadata.resource_version.as_deref());
-        self.leases.entry(name).or_default().push(LeaseRevision {
-            at,
-            version,
-            lease: None,
-            last: Some(lease.clone()),
-            record: None,
-            attempt: None,
-            intervention: false,
-        });
+        self.stored
+            .leases
+            .entry(name)
+            .or_default()
+            .push(LeaseRevision {
+                at,
+                version,
+                lease: None,
+                last: Some(lease.clone()),
+                record: None,
+                attempt: None,
+                intervention: false,
+            });
     }
 
     /// Records a revision of a LeaseCandidate.
     pub(crate) fn record_candidate(&mut self, at: Duration, object: LeaseCandidate, deleted: bool) {
-        self.candidates.push(CandidateRevision {
+        let revision = CandidateRevision {
             at,
             object,
             deleted,
-        });
+        };
+        let mut known = self.stored.candidates.iter().rev();
+        let listed_once_more =
+            !self.lost.is_empty() && known.any(|it| it.version() == revision.version());
+        if !listed_once_more {
+            self.stored.candidates.push(revision);
+        }
     }
 
     /// The kind of the write that exempts these two believers now: a stranger displaced the term of the first, that of the
@@ -177,11 +230,70 @@ impl LeaseHistory {
         now: Duration,
         (first, second): (Token, Token),
     ) -> Option<&'static str> {
-        let revisions = self.leases.get(lease)?;
-        let author = |it: &LeaseRevision| Some(&self.attempts.get(it.attempt?)?.author);
+        let tokens = (first, second);
+        let displaced = self.displaced(&self.stored, lease, now, tokens);
+        displaced.or_else(|| self.restored(lease, now, tokens))
+    }
+
+    /// The same where the term of one was lost in a restore, and the other has written since. Their tokens tell no order.
+    fn restored(
+        &self,
+        lease: &str,
+        now: Duration,
+        (one, other): (Token, Token),
+    ) -> Option<&'static str> {
+        let displaces = |lost: &LostHistory, first, second| {
+            let last = self.last_of_term(&lost.stored, lease, first);
+            let lasts = last.and_then(|(_, it)| it.record.as_ref()?.duration());
+            let writes = |token| {
+                let last = self.last_of_term(&self.stored, lease, token);
+                last.is_some_and(|(_, it)| it.at >= lost.at)
+            };
+            let displaced = writes(second) && !writes(first);
+            displaced && lasts.is_some_and(|lasts| now <= lost.at + lasts)
+        };
+        let mut restores = self.lost.iter();
+        let some = restores.any(|lost| displaces(lost, one, other) || displaces(lost, other, one));
+        some.then_some(STORE_RESTORED)
+    }
+
+    /// The same where a stranger displaced it in this history.
+    fn displaced(
+        &self,
+        history: &StoredHistory,
+        lease: &str,
+        now: Duration,
+        (first, second): (Token, Token),
+    ) -> Option<&'static str> {
+        let (own, last) = self.last_of_term(history, lease, first)?;
+        let lasts = last.record.as_ref()?.duration()?;
+        let revisions = history.leases.get(lease)?;
+        let mut changes = revisions.get(own..)?.windows(2);
+        let (write, why) = changes.find_map(|pair| {
+            let [before, after] = pair else { return None };
+            let role = &self.author(after)?.role;
+            let why = exemption(role, before.record.as_ref(), after.record.as_ref())?;
+            Some((after, why))
+        })?;
+        let follows = write.version <= second.0.0;
+        (follows && now <= write.at + lasts).then_some(why)
+    }
+
+    fn author(&self, revision: &LeaseRevision) -> Option<&Author> {
+        Some(&self.attempts.get(revision.attempt?)?.author)
+    }
+
+    /// The last write of a term by its holder, and its place in the history.
+    fn last_of_term<'a>(
+        &self,
+        history: &'a StoredHistory,
+        lease: &str,
+        first: Token,
+    ) -> Option<(usize, &'a LeaseRevision)> {
+        let revisions = history.leases.get(lease)?;
         // A candidate as client-go's writes no token, and holds one term under each name.
         let unmarked = |it: &LeaseRevision| {
-            let by_client_go = author(it)?.role == Role::ClientGo;
+            let by_client_go = self.author(it)?.role == Role::ClientGo;
             it.record.as_ref()?.holder.clone().filter(|_| by_client_go)
         };
         let mut named = revisions.iter().filter(|it| it.version == first.0.0);
@@ -190,22 +302,14 @@ impl LeaseHistory {
         // the term that it displaces, and an elector leaves what it finds.
         let own = revisions.iter().rposition(|it| {
             let by_holder = |record: &&LeaseRecord| {
-                record.holder.is_some() && author(it).map(|it| &it.identity) == Some(&record.holder)
+                record.holder.is_some()
+                    && self.author(it).map(|it| &it.identity) == Some(&record.holder)
             };
             let record = it.record.as_ref().filter(by_holder);
             record.and_then(|record| record.token) == Some(first)
                 || (named.is_some() && unmarked(it) == named)
         })?;
-        let lasts = revisions.get(own)?.record.as_ref()?.duration()?;
-        let mut changes = revisions.get(own..)?.windows(2);
-        let (write, why) = changes.find_map(|pair| {
-            let [before, after] = pair else { return None };
-            let role = &author(after)?.role;
-            let why = exemption(role, before.record.as_ref(), after.record.as_ref())?;
-            Some((after, why))
-        })?;
-        let follows = write.version <= second.0.0;
-        (follows && now <= write.at + lasts).then_some(why)
+        Some((own, revisions.get(own)?))
     }
 
     /// The latest reading of a candidate's clock at which it sent a write of this lease that was applied.

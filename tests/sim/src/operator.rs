@@ -11,7 +11,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::names::{EPOCH, NAMESPACE, lease_name};
-use crate::plan::{PlannedWord, ProcessIndex};
+use crate::plan::{FaultKind, PlannedWord, ProcessIndex};
 use crate::simulation::Simulation;
 
 // === impl Simulation ===
@@ -30,6 +30,21 @@ impl Simulation {
     /// Takes the annotation back: the clocks of electors may be off by any time.
     pub(crate) async fn unsay(&mut self, lease: usize, word: PlannedWord) {
         self.annotate(lease, word, None).await;
+    }
+
+    /// Takes back what a restore of the store has brought back.
+    pub(crate) async fn unsay_all(&mut self) {
+        if self.context.state().history.lost.is_empty() {
+            return;
+        }
+        let faults = self.plan.faults.clone();
+        for fault in faults {
+            match fault.kind {
+                FaultKind::Say(lease, word, _) => self.unsay(lease, word).await,
+                FaultKind::StandDown(who, ..) => self.stand_up(who),
+                _ => {}
+            }
+        }
     }
 
     /// Has the candidate of a process stand down, and says whether it was there.
@@ -51,11 +66,8 @@ impl Simulation {
         let prefix = format!("c{}-", who.0);
         let names: BTreeSet<String> = {
             let state = self.context.state();
-            let all = state
-                .history
-                .candidates
-                .iter()
-                .map(|it| &it.object.metadata);
+            let all = state.history.told().flat_map(|it| &it.candidates);
+            let all = all.map(|it| &it.object.metadata);
             let told = all.filter(|it| it.annotations.iter().any(|it| it.contains_key(STAND_DOWN)));
             let names = told.filter_map(|it| it.name.clone());
             names.filter(|name| name.starts_with(&prefix)).collect()

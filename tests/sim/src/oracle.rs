@@ -38,7 +38,7 @@ pub(crate) fn violations(
         effects,
     };
     let mut found = check.strays();
-    for (lease, revisions) in &history.leases {
+    for (lease, revisions) in history.told().flat_map(|it| &it.leases) {
         check.lease(lease, revisions, &mut found);
     }
     found.sort_by_key(|violation| violation.at);
@@ -192,7 +192,7 @@ impl WriteCheck<'_> {
 
     /// The rank that a candidate registered first with.
     fn rank(&self, strategy: PlannedStrategy, name: &Identity) -> Option<[u64; 3]> {
-        let mut all = self.history.candidates.iter();
+        let mut all = self.history.told().flat_map(|it| &it.candidates);
         let found = all.find(|it| it.object.metadata.name.as_deref() == Some(name.as_str()))?;
         let (spec, annotations) = (&found.object.spec, &found.object.metadata.annotations);
         let priority = annotations.as_ref().and_then(|all| all.get(PRIORITY));

@@ -160,6 +160,7 @@ impl CandidateRun {
             term: WorkTerm {
                 name: self.transport.author.name.clone(),
                 incarnation: self.incarnation,
+                since: now,
                 candidate: self.candidate,
                 clock: self.transport.clock.clone(),
                 leadership,

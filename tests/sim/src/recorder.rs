@@ -11,12 +11,12 @@ use crate::context::RunContext;
 use crate::names::{NAMESPACE, TENANT};
 
 /// The recorder's name as a client, which no fault ever hits.
-const CLIENT: &str = "recorder";
+pub(crate) const RECORDER: &str = "recorder";
 
 /// Records Leases, and LeaseCandidates where the server has any, until it is dropped. Its answers take no time, so it sees a commit before every
 /// other client does.
 pub(crate) async fn record(server: ApiServer, api: Option<CandidateApi>, context: RunContext) {
-    let client = Client::new(server.service(CLIENT), NAMESPACE);
+    let client = Client::new(server.service(RECORDER), NAMESPACE);
     // The lock of the built-in controller is in another namespace than the rest.
     let leases = Api::<Lease>::all_with(client.clone(), &());
     let leases = follow(&leases, |change, lease| {

@@ -148,7 +148,7 @@ impl Simulation {
         self.check_quiet_lock(start, QUIET_PERIOD);
         let answers = {
             let state = self.context.state();
-            let all = state.history.candidates.iter();
+            let all = state.history.stored.candidates.iter();
             all.filter(|it| it.at > start).count()
         };
         // Each is asked once in a quarter of an hour, and answers; the four that were left lying about do not.
@@ -181,7 +181,7 @@ impl Simulation {
     fn writes(&self, lease: &str, leader: &str, since: Duration) -> (u64, usize) {
         let state = self.context.state();
         let (mut renewals, mut others) = (0, 0);
-        for revision in state.history.leases.get(lease).into_iter().flatten() {
+        for revision in state.history.stored.leases.get(lease).into_iter().flatten() {
             if revision.at <= since {
                 continue;
             }

@@ -16,6 +16,8 @@ use crate::plan::{PlannedCandidate, WorkEnd};
 pub(crate) struct WorkRegister {
     /// The highest token of a write, and its author, by lease.
     newest: BTreeMap<String, (u64, String)>,
+    /// Tokens of terms from before this time tell nothing.
+    since: Duration,
     /// Terms whose work was found to be wrong, and the rules, so that each is reported once.
     reported: BTreeSet<(String, u64, &'static str)>,
     /// The rate of the fastest clock of the run.
@@ -30,6 +32,8 @@ pub(crate) struct WorkRegister {
 pub(crate) struct WorkTerm {
     pub(crate) name: String,
     pub(crate) incarnation: u32,
+    /// When it began.
+    pub(crate) since: Duration,
     pub(crate) candidate: PlannedCandidate,
     pub(crate) clock: SimClock,
     pub(crate) leadership: Leadership,
@@ -44,6 +48,7 @@ impl Default for WorkRegister {
     fn default() -> Self {
         Self {
             newest: BTreeMap::new(),
+            since: Duration::ZERO,
             reported: BTreeSet::new(),
             fastest: TRUE_RATE,
             writes: 0,
@@ -73,6 +78,12 @@ impl WorkRegister {
         spoilt.find(|it| it.0 == process).map(|it| it.1)
     }
 
+    /// Tokens may come about once more in terms that begin from now on.
+    pub(crate) fn forget_tokens(&mut self, now: Duration) {
+        self.newest.clear();
+        self.since = now;
+    }
+
     /// Takes a write, and returns the rule that it violates: it comes beside those of a successor, after its author gave the
     /// lease away, or when the time to stop is over.
     pub(crate) fn write(
@@ -96,7 +107,9 @@ impl WorkRegister {
             let text = format!("beside that of {} with token {}", newest.1, newest.0);
             (judged && !exempt).then_some(("S1", text))
         } else {
-            *newest = (token, work.name.clone());
+            if work.since >= self.since {
+                *newest = (token, work.name.clone());
+            }
             work.overstays(now, &lease, history)
         };
         let (rule, text) = wrong.filter(|it| self.reported.insert((lease.clone(), token, it.0)))?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{ProcessIndex, RunPlan};
+use crate::plan::{FaultKind, ProcessIndex, RunPlan};
 
 /// An action at an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub(crate) enum ScheduledAction {
     Begin(usize),
     /// A fault that lasted ends.
     End(usize),
+    /// The backup of the store is made that a fault will restore.
+    BackUp(usize),
 }
 
 /// The actions of a plan in the order of time.
@@ -23,6 +25,10 @@ pub(crate) fn schedule(plan: &RunPlan) -> Vec<(Duration, ScheduledAction)> {
     });
     let mut actions: Vec<_> = starts.collect();
     for (index, fault) in plan.faults.iter().enumerate() {
+        if let FaultKind::RestoreStore(age, _) = fault.kind {
+            let at = fault.at.saturating_sub(age);
+            actions.push((at, ScheduledAction::BackUp(index)));
+        }
         actions.push((fault.at, ScheduledAction::Begin(index)));
         if fault.kind.ends() {
             let end = fault.at + fault.kind.lasts();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Config, NativeCandidates, WallClock};
+use elector_apiserver::{ApiServer, Backup, Config, NativeCandidates, WallClock};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -49,6 +49,8 @@ pub(crate) struct Simulation {
     pub(crate) foreign_clients: JoinSet<()>,
     /// The number of faults that keep the electors away at present.
     pub(crate) electors_away: u32,
+    /// The backups that faults will restore, by their places in the plan.
+    pub(crate) backups: BTreeMap<usize, Backup>,
 }
 
 /// Runs a plan from its beginning to its end. The same plan gives the same report, digest included.
@@ -121,6 +123,7 @@ impl Simulation {
             twins: Vec::new(),
             foreign_clients: JoinSet::new(),
             electors_away: 0,
+            backups: BTreeMap::new(),
         }
     }
 
@@ -148,6 +151,7 @@ impl Simulation {
         for mut client in std::mem::take(&mut self.twins) {
             client.crash().await;
         }
+        self.unsay_all().await;
         self.repair_leases();
         for process in &mut self.processes {
             process.repair();

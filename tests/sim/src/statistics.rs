@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::guards::LeadershipStats;
-use crate::history::{BUILTIN_WROTE, STRANGER_NAMED, STRANGER_SHORTENED};
+use crate::history::{BUILTIN_WROTE, STORE_RESTORED, STRANGER_NAMED, STRANGER_SHORTENED};
 use crate::simulation::RunReport;
 
 /// Many runs in numbers.
@@ -21,7 +21,7 @@ pub struct RunStatistics {
 
 /// The kinds of faults that have to take effect.
 const KINDS: &str = "Builtin ClientGoCandidate Compact Crash Delay ElectorsAway EndWatches FloodNamespace Forbid Freeze HideCandidates HoldLock \
-    IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Repeat Say ShutDown Slow SpoilWork StandDown \
+    IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Repeat RestoreStore Say ShutDown Slow SpoilWork StandDown \
     StepClock StopClock TamperWithCandidate TamperWithLease TamperWithLock Twin";
 
 /// The least effects of a kind in as many seeds, or in those of `cargo test`.
@@ -33,6 +33,7 @@ const EXEMPT: (&[(&str, u64)], u64, u64) = (
         (BUILTIN_WROTE, 80),
         (STRANGER_NAMED, 15),
         (STRANGER_SHORTENED, 50),
+        (STORE_RESTORED, 300),
     ],
     10_000,
     3,

@@ -202,7 +202,14 @@ impl Simulation {
                 let state = self.context.state();
                 let current = state.history.current(&name);
                 let record = current.map(|revision| revision.record.as_ref());
-                let revisions = state.history.leases.get(&name).into_iter().flatten().rev();
+                let revisions = state
+                    .history
+                    .stored
+                    .leases
+                    .get(&name)
+                    .into_iter()
+                    .flatten()
+                    .rev();
                 let mut records = revisions.filter_map(|revision| revision.record.as_ref());
                 let strategy = record.flatten().and_then(|it| it.strategy.as_ref());
                 (

@@ -48,7 +48,7 @@ impl Simulation {
         let state = self.context.state();
         let candidate = who.0.checked_sub(self.plan.setup.electors.len());
         let candidate = candidate.and_then(|it| self.plan.setup.candidates.get(it));
-        let all = state.history.leases.iter().filter(|(name, _)| {
+        let all = state.history.stored.leases.iter().filter(|(name, _)| {
             let mut leases = 0..self.plan.setup.leases;
             candidate.is_none_or(|it| {
                 leases.any(|lease| it.stands_for(lease) && lease_name(lease) == **name)

@@ -16,7 +16,7 @@ use elector_verify::{
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{
-    Author, CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role, version,
+    Author, CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role, StoredHistory,
 };
 use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, EPOCH, FALLBACK, NAMESPACE, lease_name};
 use crate::plan::{FaultKind, LeaseTampering, PlannedMode, Requests, RunPlan};
@@ -31,19 +31,31 @@ const CATCH_UP: Duration = Duration::from_secs(40);
 /// A run, with all revisions of its candidates by their versions.
 struct RecordedRun<'a> {
     history: &'a LeaseHistory,
+    /// One of those that its store has told.
+    stored: &'a StoredHistory,
     plan: &'a RunPlan,
     candidates: BTreeMap<u64, &'a CandidateRevision>,
 }
 
-/// The violations that the history checker finds.
+/// The violations that the history checker finds, in each history that the store has told.
 pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
-    let candidates = history.candidates.iter();
+    let told = history.told();
+    told.flat_map(|stored| violations_of(history, stored, plan))
+        .collect()
+}
+
+fn violations_of(
+    history: &LeaseHistory,
+    stored: &StoredHistory,
+    plan: &RunPlan,
+) -> Vec<RuleViolation> {
+    // An elector has heard what was lost in a restore, too.
+    let candidates = history.told().flat_map(|it| &it.candidates);
     let run = RecordedRun {
         history,
+        stored,
         plan,
-        candidates: candidates
-            .map(|it| (version(it.object.metadata.resource_version.as_deref()), it))
-            .collect(),
+        candidates: candidates.map(|it| (it.version(), it)).collect(),
     };
     let (recorded, participants) = run.record();
     let verdict = verify(&recorded, &participants);
@@ -90,7 +102,7 @@ impl RecordedRun<'_> {
         );
         participants.add_lock(builtin.clone(), LeasePurpose::BuiltinLock);
         for key in keys.chain([builtin]) {
-            for revision in self.history.leases.get(&*key.name).into_iter().flatten() {
+            for revision in self.stored.leases.get(&*key.name).into_iter().flatten() {
                 self.add_writer(&mut participants, &key, revision);
                 let name = key.name.to_string();
                 let content = match (&revision.lease, &revision.last) {
@@ -101,7 +113,7 @@ impl RecordedRun<'_> {
                 recorded.record(time(revision.at), content);
             }
         }
-        for registered in &self.history.candidates {
+        for registered in &self.stored.candidates {
             let object = &registered.object;
             if let Some(name) = &object.metadata.name {
                 let annotations = object.metadata.annotations.as_ref();
@@ -207,7 +219,9 @@ impl RecordedRun<'_> {
                 | FaultKind::Freeze(_, lasts)
                 | FaultKind::OldCache(_, _, lasts)
                 | FaultKind::HideCandidates(lasts) => *lasts,
-                FaultKind::Compact | FaultKind::EndWatches(..) => Duration::ZERO,
+                FaultKind::Compact | FaultKind::EndWatches(..) | FaultKind::RestoreStore(..) => {
+                    Duration::ZERO
+                }
                 _ => return None,
             };
             let hit = fault.kind.who();

@@ -36,6 +36,25 @@ async fn a_restore_brings_back_objects_revision_and_history() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bumped_restore_keeps_the_revisions_of_objects_and_counts_on_above_all() {
+    let server = ApiServer::new(Config::default());
+    let client = client(&server, "me");
+    let kept = create(&client, "kept").await;
+    let backup = server.backup();
+    let lost = hold(&client, "kept", "after").await;
+    server.restore_and_bump(&backup, 1000);
+    let (_, list) = get(&client, LEASES).await;
+    assert_eq!(revision(&list["items"][0]), kept);
+    assert_eq!(revision(&list), backup.revision() + 1000);
+    let lost = format!("{LEASES}?resourceVersion={lost}&resourceVersionMatch=Exact");
+    assert_eq!(get(&client, &lost).await.0, StatusCode::GONE);
+    assert_eq!(
+        hold(&client, "kept", "again").await,
+        backup.revision() + 1001
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_uid_is_not_given_out_again_after_a_restore() {
     let server = ApiServer::new(Config::default());
     let client = client(&server, "me");

@@ -82,6 +82,7 @@ impl RunPlan {
             faults.extend(spoilt_work(&mut stream(9), &setup, horizon));
             faults.extend(set_back(&mut stream(10), &setup, horizon));
             faults.extend(flood(&mut stream(11), horizon));
+            faults.extend(restored(&mut stream(14), horizon));
             faults.extend(client_go(&mut stream(13), &setup, horizon));
             faults.extend(stand_downs(&mut wishes, &setup, horizon));
         }
@@ -244,7 +245,7 @@ fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Plan
 fn spoilt_work(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
     let mut faults = Vec::new();
     let mut add = |at, kind| faults.push(PlannedFault { at, kind });
-    if random.percent(60) {
+    if random.percent(75) {
         let (at, lasts) = (random.millis(0, horizon), random.millis(1_000, 45_000));
         let lease = random.index(setup.leases);
         let ends = [
@@ -292,6 +293,13 @@ fn set_back(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFaul
 fn flood(random: &mut Random, horizon: u64) -> Option<PlannedFault> {
     let at = random.millis(0, horizon);
     let kind = FaultKind::FloodNamespace(random.millis(20_000, 120_000));
+    random.percent(35).then_some(PlannedFault { at, kind })
+}
+
+/// A store that is restored from a backup.
+fn restored(random: &mut Random, horizon: u64) -> Option<PlannedFault> {
+    let at = random.millis(2_000, horizon);
+    let kind = FaultKind::RestoreStore(at.min(random.millis(500, 90_000)), random.percent(50));
     random.percent(35).then_some(PlannedFault { at, kind })
 }
 
@@ -449,14 +457,14 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
             let requests = random.either(50, Requests::Writes, Requests::Updates);
             FaultKind::Refuse(anybody, requests, 409, Applied::Yes, times)
         }
-        56..61 => FaultKind::Lose(anybody, requests, applied, times),
-        61..69 => FaultKind::Delay(anybody, requests, random.millis(100, 40_000), times),
-        69..76 => FaultKind::Repeat(anybody, requests, random.millis(1, 40_000), times),
-        76..80 => FaultKind::Compact,
-        80..84 => FaultKind::StepClock(anybody, draw_step(random)),
-        84..89 => FaultKind::StopClock(timer, long),
-        89..95 => FaultKind::TamperWithLease(lease, draw_tampering(random)),
-        95..101 => {
+        56..62 => FaultKind::Lose(anybody, requests, applied, times),
+        62..68 => FaultKind::Delay(anybody, requests, random.millis(100, 40_000), times),
+        68..75 => FaultKind::Repeat(anybody, requests, random.millis(1, 40_000), times),
+        75..79 => FaultKind::Compact,
+        79..83 => FaultKind::StepClock(anybody, draw_step(random)),
+        83..88 => FaultKind::StopClock(timer, long),
+        88..94 => FaultKind::TamperWithLease(lease, draw_tampering(random)),
+        94..101 => {
             let how = random.pick(&[
                 CandidateTampering::Delete,
                 CandidateTampering::Version,

@@ -61,6 +61,9 @@ pub enum FaultKind {
     Repeat(ProcessIndex, Requests, Duration, u32),
     /// The server forgets its history.
     Compact,
+    /// The store is restored from a backup of this age, and counts on from a higher revision. `true`: each Lease is given a
+    /// new one before all else.
+    RestoreStore(Duration, bool),
     /// The time of day of a process is set, by this number of milliseconds.
     StepClock(ProcessIndex, i64),
     /// The elector's clock of a process stands still, as while a machine sleeps.
