@@ -53,7 +53,7 @@ const CRATES: [MutatedCrate; 8] = [
         package: "elector-protocol",
         sample: 80,
         users: &["elector-runtime", "elector-candidate", "elector"],
-        timeout: TIMEOUT,
+        timeout: "120",
         files: &[],
     },
     MutatedCrate {
@@ -162,7 +162,7 @@ const EXPLAINED: &str = "\n## Changes that change nothing\n";
 const OUTPUT: &str = "mutants.out";
 
 /// The time limit for the tests of a mutant, in seconds: several times that of the largest crate.
-const TIMEOUT: &str = "600";
+const TIMEOUT: &str = "240";
 
 /// The cases of each property that a mutant meets first. With all of them the protocol's tests take seven times as long.
 const FEW_CASES: &str = "16";
@@ -280,7 +280,7 @@ fn play_against(
         "--timeout",
         timeout,
         "--build-timeout",
-        TIMEOUT,
+        "600",
     ])
     .args([
         "--no-times",
