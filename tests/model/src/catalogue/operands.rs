@@ -2,7 +2,7 @@
 
 use std::mem::discriminant;
 
-use super::super::run::{Expectation, Full, Run};
+use super::super::run::{Expectation, Full, ModelMode, Run};
 use super::super::store::Lax;
 use super::base::{OTHER_FLAGS, ticks};
 use super::runs;
@@ -58,6 +58,8 @@ operands! {
     "R6" "W_max: as configured in this life": "MC-E1" "MC-E3"
         by |run| Run { next_life: Some(OTHER_FLAGS), ..run };
     "R6" "acquired: a grace of at least W_max": "MC-P1c" "MC-P6" by |run| Run { grace: None, ..run };
+    "R6" "acquired: a shorter grace for records without a strategy": "MC-P6c" "MC-P6b"
+        by |run| Run { mode: ModelMode::Auto, ..run };
     "R7" "the duration stays": "MC-L1" "MC-M11";
     "R7" "the holder stays": "MC-L1" "MC-M12";
     "R8" "counted from the send": "MC-L1" "MC-M3";

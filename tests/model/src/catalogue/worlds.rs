@@ -393,6 +393,8 @@ worlds! {
         { interference: DELETED, grace: Some(TICK) } => Unsafe(OneBeliever, "R6");
     "MC-P6b" "plain: a lease that is missing counts as free": PLAIN
         { interference: DELETED, grace: Some(Duration::ZERO) } => Unsafe(OneBeliever, "R6");
+    "MC-P6c" "auto: the same, and the record has a strategy": AUTO
+        { electors: 0, interference: DELETED, grace: Some(Duration::ZERO), full: Only } => SafeAndLive(TAKEN | Met::RETURNS);
     "MC-P-gap" "plain: an unproven record's stop-watch spans a gap": PLAIN with SpanTheGap
         { start: Absent, interference: BLANKED } => Unsafe(OneBeliever, "R4, R6");
     "MC-P-add" "plain: absence and unheld time add up over a gap": PLAIN with AddOverTheGap
