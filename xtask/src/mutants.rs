@@ -4,14 +4,15 @@
 //!   all mutants of a crate ──seed──> sample ──> tests of the crate ──missed──> tests of its users ──> verdict
 //! ```
 //!
-//! cargo-mutants makes and plays them, in a clone of what is committed, one at a time. Each verdict is written down at once,
-//! so that a run which is broken off goes on where it was.
+//! cargo-mutants makes and plays them, in a clone of what is committed, those of one file in a row. Their verdicts are written
+//! down then, so that a run which is broken off goes on where it was.
 
+mod outcome;
 mod rule;
 mod sample;
 mod verdict;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +20,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 
+use self::outcome::{MutantOutcome, outcomes};
 use self::rule::rules_at;
 use self::sample::{ListedMutant, sample};
 use self::verdict::{MutantSample, MutantVerdict, PlayedMutant, VerdictFile};
@@ -164,6 +166,9 @@ const OUTPUT: &str = "mutants.out";
 /// The time limit for the tests of a mutant, in seconds: several times that of the largest crate.
 const TIMEOUT: &str = "240";
 
+/// The most mutants of a file that are played at a time, before their verdicts are written down.
+const CHUNK: usize = 40;
+
 /// The cases of each property that a mutant meets first. With all of them the protocol's tests take seven times as long.
 const FEW_CASES: &str = "16";
 
@@ -230,8 +235,8 @@ fn play_policies(record: bool) -> Result<()> {
 
 /// The rules that a mutant breaks, `FILE:LINE:COLUMN: CHANGE`, as far as comments say.
 fn rules_of(tree: &Path, name: &str) -> Result<BTreeSet<u8>> {
-    let mut place = name.split(':');
-    let file = tree.join(place.next().unwrap_or_default());
+    let mut place = name.split(':').skip(1);
+    let file = tree.join(file_of(name));
     let line = place.next().and_then(|line| line.parse().ok());
     let source = fs::read_to_string(&file);
     let source = source.with_context(|| format!("failed to read {}", file.display()))?;
@@ -265,14 +270,15 @@ fn mutants(tree: &Path, package: &str) -> Command {
     command
 }
 
+/// Plays the mutants of these names, which are of one file, against the tests of these packages.
 fn play_against(
     folder: &Path,
     tree: &Path,
     package: &str,
     (tests, timeout): (&[&str], &str),
     cases: Option<&str>,
-    name: &str,
-) -> Result<MutantVerdict> {
+    names: &[String],
+) -> Result<BTreeMap<String, MutantOutcome>> {
     let mut play = mutants(tree, package);
     play.args([
         "--baseline",
@@ -288,18 +294,25 @@ fn play_against(
         "never",
         "--cargo-test-arg=--tests",
     ])
-    .args(["--re", &format!("^{}$", literal(name))])
-    // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of another file.
-    .args(["--file", name.split(':').next().unwrap_or_default()])
     .arg("--output")
     .arg(folder);
+    for name in names {
+        play.args(["--re", &format!("^{}$", literal(name))]);
+        // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of another file.
+        play.args(["--file", file_of(name)]);
+    }
     for tests in tests {
         play.args(["--test-package", tests]);
     }
     play.envs(cases.map(|cases| ("PROPTEST_CASES", cases)));
     // The exit status says the same in fewer words.
     let _ = play.output().context("failed to run cargo-mutants")?;
-    MutantVerdict::read(&folder.join(OUTPUT), name)
+    outcomes(&folder.join(OUTPUT))
+}
+
+/// The file that a mutant changes.
+fn file_of(name: &str) -> &str {
+    name.split(':').next().unwrap_or_default()
 }
 
 /// A regular expression for this text and nothing else.
@@ -329,9 +342,17 @@ impl MutationCampaign {
         };
         let (package, number) = (one.package, mutants.len());
         println!("{package}: {number} of {} mutants, {chosen}", all.len());
-        mutants
-            .into_iter()
-            .try_for_each(|mutant| self.judge(one, &chosen, mutant.name).map(drop))
+        let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for ListedMutant { name, .. } in mutants {
+            let file = file_of(&name).to_owned();
+            files.entry(file).or_default().push(name);
+        }
+        for names in files.into_values() {
+            for names in names.chunks(CHUNK) {
+                self.judge(one, &chosen, names)?;
+            }
+        }
+        Ok(())
     }
 
     /// As many mutants that compile, of all these packages.
@@ -354,35 +375,52 @@ impl MutationCampaign {
             }
             let one = crates.iter().find(|one| one.package == package);
             let one = one.with_context(|| format!("{package} was not asked for"))?;
-            let verdict = self.judge(one, &chosen, name)?;
-            viable += usize::from(verdict != MutantVerdict::Unviable);
-            noticed += usize::from(verdict.is_killed());
+            for verdict in self.judge(one, &chosen, &[name])? {
+                viable += usize::from(verdict != MutantVerdict::Unviable);
+                noticed += usize::from(verdict.is_killed());
+            }
         }
         println!("{noticed} of {viable} breakages were noticed, {chosen}");
         Ok(())
     }
 
-    /// Plays a mutant, if that was not done at this commit, and notes the verdict.
-    fn judge(&mut self, one: &MutatedCrate, chosen: &str, name: String) -> Result<MutantVerdict> {
+    /// Plays mutants of one file, as far as that was not done at this commit, and notes the verdicts.
+    fn judge(
+        &mut self,
+        one: &MutatedCrate,
+        chosen: &str,
+        names: &[String],
+    ) -> Result<Vec<MutantVerdict>> {
         let sample = MutantSample {
             package: one.package.to_owned(),
             commit: self.commit.clone(),
             chosen: chosen.to_owned(),
         };
-        let played = match self.verdicts.of(&sample, &name).cloned() {
-            Some(known) => PlayedMutant { sample, ..known },
-            None => PlayedMutant {
+        let (mut played, mut new) = (Vec::new(), Vec::new());
+        for name in names {
+            match self.verdicts.of(&sample, name).cloned() {
+                Some(known) => played.push(known),
+                None => new.push(name.clone()),
+            }
+        }
+        for (name, MutantOutcome { verdict, test }) in self.play(one, &new)? {
+            let (sample, rules) = (sample.clone(), rules_of(&self.tree, &name)?);
+            played.push(PlayedMutant {
                 sample,
-                verdict: self.play(one, &name)?,
-                rules: rules_of(&self.tree, &name)?,
-                test: MutantVerdict::failed_test(&self.folder.join(OUTPUT)),
+                verdict,
                 name,
-            },
-        };
-        println!("{}: {}", played.verdict, played.name);
-        let verdict = played.verdict;
-        self.verdicts.note(played)?;
-        Ok(verdict)
+                rules,
+                test,
+            });
+        }
+        let mut verdicts = Vec::new();
+        for played in played {
+            println!("{}: {}", played.verdict, played.name);
+            verdicts.push(played.verdict);
+            let sample = sample.clone();
+            self.verdicts.note(PlayedMutant { sample, ..played })?;
+        }
+        Ok(verdicts)
     }
 
     /// Every mutant of a package, in the files that it names.
@@ -397,26 +435,49 @@ impl MutationCampaign {
             .with_context(|| format!("failed to read the mutants of {}", one.package))
     }
 
-    /// Plays one, against the tests of its crate first: with few cases of each property, which most do not outlive, then
-    /// with all.
-    fn play(&self, of: &MutatedCrate, name: &str) -> Result<MutantVerdict> {
-        let play = |tests: &[&str], timeout, cases| {
+    /// Plays mutants of one file, against the tests of its crate first: with few cases of each property, which most do not
+    /// outlive, then with all.
+    fn play(&self, of: &MutatedCrate, names: &[String]) -> Result<BTreeMap<String, MutantOutcome>> {
+        let play = |tests: &[&str], timeout, cases, names: &[String]| {
             let (folder, tree) = (&self.folder, &self.tree);
-            play_against(folder, tree, of.package, (tests, timeout), cases, name)
+            let mut outcomes =
+                play_against(folder, tree, of.package, (tests, timeout), cases, names)?;
+            outcomes.retain(|name, _| names.contains(name));
+            match names.iter().find(|name| !outcomes.contains_key(*name)) {
+                Some(name) => bail!(
+                    "cargo-mutants did not play {name:?}; its log is in {}",
+                    folder.display()
+                ),
+                None => Ok(outcomes),
+            }
         };
-        let mut own = play(&[of.package], of.timeout, Some(FEW_CASES))?;
-        if own == MutantVerdict::Survived {
-            own = play(&[of.package], of.timeout, None)?;
+        let survivors = |outcomes: &BTreeMap<String, MutantOutcome>| {
+            let survived = outcomes
+                .iter()
+                .filter(|(_, it)| it.verdict == MutantVerdict::Survived);
+            survived.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        };
+        if names.is_empty() {
+            return Ok(BTreeMap::new());
         }
-        Ok(match own {
-            MutantVerdict::Survived if !of.users.is_empty() => match play(of.users, TIMEOUT, None)?
-            {
-                MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
-                MutantVerdict::Unviable => bail!("the users of {} do not compile", of.package),
-                other => other,
-            },
-            other => other,
-        })
+        let own = &[of.package];
+        let mut outcomes = play(own, of.timeout, Some(FEW_CASES), names)?;
+        let left = survivors(&outcomes);
+        if !left.is_empty() {
+            outcomes.extend(play(own, of.timeout, None, &left)?);
+        }
+        let left = survivors(&outcomes);
+        if !left.is_empty() && !of.users.is_empty() {
+            for (name, mut outcome) in play(of.users, TIMEOUT, None, &left)? {
+                outcome.verdict = match outcome.verdict {
+                    MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
+                    MutantVerdict::Unviable => bail!("the users of {} do not compile", of.package),
+                    other => other,
+                };
+                outcomes.insert(name, outcome);
+            }
+        }
+        Ok(outcomes)
     }
 }
 

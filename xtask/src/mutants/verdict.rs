@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 use super::sample::ListedMutant;
 
@@ -76,38 +76,6 @@ impl MutantVerdict {
 
     fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verdict| verdict.name() == name)
-    }
-
-    /// The verdict of cargo-mutants on the one mutant that it played.
-    pub(super) fn read(folder: &Path, name: &str) -> Result<Self> {
-        let lists = [
-            ("caught.txt", Self::KilledByItsCrate),
-            ("timeout.txt", Self::TimedOut),
-            ("unviable.txt", Self::Unviable),
-            ("missed.txt", Self::Survived),
-        ];
-        for (list, verdict) in lists {
-            let text = fs::read_to_string(folder.join(list));
-            let text = text.with_context(|| format!("cargo-mutants wrote no {list}"))?;
-            if text.lines().any(|line| line == name) {
-                return Ok(verdict);
-            }
-        }
-        bail!(
-            "cargo-mutants did not play {name:?}; its log is in {}",
-            folder.display()
-        )
-    }
-
-    /// The first test that failed, by the logs of cargo-mutants.
-    pub(super) fn failed_test(folder: &Path) -> Option<String> {
-        let logs = fs::read_dir(folder.join("log")).ok()?.flatten();
-        logs.filter_map(|log| fs::read_to_string(log.path()).ok())
-            .find_map(|log| {
-                let mut ends = log.lines().filter_map(|line| line.strip_prefix("test "));
-                let failed = ends.find_map(|end| end.strip_suffix(" ... FAILED"))?;
-                Some(failed.to_owned())
-            })
     }
 
     /// True if a test noticed.
@@ -393,32 +361,12 @@ mod tests {
         assert_eq!(recorded.again("p", &all, true), []);
     }
 
-    #[test]
-    fn what_the_tool_wrote_is_read_and_a_mutant_that_it_did_not_play_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        for list in ["caught", "timeout", "unviable", "missed"] {
-            fs::write(
-                folder.path().join(format!("{list}.txt")),
-                format!("{list}\n"),
-            )
-            .unwrap();
-        }
-        let read = |name| MutantVerdict::read(folder.path(), name);
-        assert_eq!(read("caught").unwrap(), MutantVerdict::KilledByItsCrate);
-        assert_eq!(read("missed").unwrap(), MutantVerdict::Survived);
-        assert!(read("other").unwrap_err().to_string().contains("\"other\""));
-    }
-
     /// A line of an earlier run ends with the name, and a mutant that does not compile is none of a rule's.
     #[test]
     fn mutants_are_counted_by_rule_with_the_tests_that_noticed_them() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("verdicts.tsv");
-        fs::create_dir(folder.path().join("log")).unwrap();
-        let log = "test a::passes ... ok\ntest a::holds ... FAILED\ntest b ... FAILED\n";
-        fs::write(folder.path().join("log/1.log"), log).unwrap();
-        let test = MutantVerdict::failed_test(folder.path());
-        assert_eq!(test.as_deref(), Some("a::holds"));
+        let test = Some("a::holds".to_owned());
         let mut file = VerdictFile::open(&path).unwrap();
         file.note(played(sample("p", "b"), "old", MutantVerdict::Survived))
             .unwrap();
