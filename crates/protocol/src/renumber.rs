@@ -172,3 +172,45 @@ impl Renumber for Term {
         by.term(self);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moves each reading of the clock, and says nothing of its own of any kind of them.
+    struct Shift;
+
+    impl Renumbering for Shift {
+        fn instant(&mut self, instant: &mut Instant) {
+            *instant = instant.after(Duration::from_secs(1));
+        }
+    }
+
+    #[test]
+    fn a_reading_of_any_kind_counts_and_is_moved_as_the_others_are() {
+        assert!(Shift.tells_hold_backs());
+        let start = Instant::from_epoch(Duration::from_secs(7));
+        let moved = |by: &dyn Fn(&mut Instant)| {
+            let mut instant = start;
+            by(&mut instant);
+            assert_eq!(instant, start.after(Duration::from_secs(1)));
+        };
+        for by in [
+            Shift::sighting,
+            Shift::heard,
+            Shift::passed_over,
+            Shift::restart,
+        ] {
+            moved(&|instant| by(&mut Shift, instant));
+        }
+        let told = [
+            Shift::preference,
+            Shift::failed_hand_over,
+            Shift::preemption,
+            Shift::confirmation,
+        ];
+        for by in told {
+            moved(&|instant| assert!(by(&mut Shift, instant)));
+        }
+    }
+}
