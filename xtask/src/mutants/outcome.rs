@@ -25,13 +25,13 @@ struct OutcomeFile {
 
 #[derive(Deserialize)]
 struct WrittenOutcome {
-    scenario: Scenario,
+    scenario: PlayedScenario,
     summary: String,
     log_path: PathBuf,
 }
 
 #[derive(Deserialize)]
-enum Scenario {
+enum PlayedScenario {
     Baseline,
     Mutant(ListedMutant),
 }
@@ -45,7 +45,7 @@ pub(super) fn outcomes(folder: &Path) -> Result<BTreeMap<String, MutantOutcome>>
         .with_context(|| format!("failed to read {}", file.display()))?;
     let mut outcomes = BTreeMap::new();
     for written in read.outcomes {
-        let Scenario::Mutant(mutant) = written.scenario else {
+        let PlayedScenario::Mutant(mutant) = written.scenario else {
             continue;
         };
         let verdict = match &*written.summary {
