@@ -382,9 +382,11 @@ fn exemption(
 
 /// True if the server keeps the record that was sent, but for what it drops.
 fn matches(sent: &LeaseRecord, kept: &LeaseRecord) -> bool {
-    sent.same_record(kept)
-        && (sent.acquire_time, sent.token, sent.token_term)
-            == (kept.acquire_time, kept.token, kept.token_term)
+    let told = |it: &LeaseRecord| {
+        let preferred = it.preferred_holder.clone();
+        (it.acquire_time, it.token, it.token_term, preferred)
+    };
+    sent.same_record(kept) && told(sent) == told(kept)
 }
 
 #[cfg(test)]
