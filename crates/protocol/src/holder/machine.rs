@@ -150,8 +150,10 @@ impl Holder {
             LeaseEvent::Seen(snapshot, source) if self.tracked.is_news(snapshot.version) => {
                 self.adopt(now, snapshot, source);
             }
-            LeaseEvent::Seen(snapshot, _) => {
-                if self.contradicts(&snapshot) {
+            LeaseEvent::Seen(snapshot, source) => {
+                // The list was overtaken, or the store was restored (R4).
+                let older = self.tracked.newest > Some(snapshot.version);
+                if (older && source == NewsSource::List) || self.contradicts(&snapshot) {
                     self.request_read();
                 }
             }

@@ -229,6 +229,24 @@ fn a_restored_store_starts_the_wait_anew() {
     fixture.acquires_after(5.0);
 }
 
+/// (R4) A list may have been overtaken, so a read tells whether the store went back: also where no write would have told, since
+/// the lease as it was known belongs to another elector (found by seed 5685 of the simulation).
+#[test]
+fn a_list_of_something_older_is_followed_by_a_read() {
+    let mut fixture = HolderFixture::of(plain());
+    fixture.grant("other");
+    let backup = fixture.store.clone();
+    fixture.edit(|record| record.strategy = StrategyName::parse("example.com/lottery").ok());
+    fixture.watch();
+    let overtaken = LeaseEvent::Seen(backup.lease.clone().unwrap(), NewsSource::List);
+    fixture.event(overtaken.clone());
+    assert_eq!(fixture.holder.known(), fixture.store.lease.as_ref());
+    fixture.store = backup;
+    fixture.event(overtaken);
+    assert_eq!(fixture.holder.known(), fixture.store.lease.as_ref());
+    fixture.acquires_after(5.0);
+}
+
 /// (R18) A quarter of a second late is not late, more is, and what comes after a pause for a failure is neither.
 #[test]
 fn an_acquisition_is_late_after_a_quarter_of_a_second_unless_it_is_a_retry() {
