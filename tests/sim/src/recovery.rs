@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::clock::TRUE_RATE;
 use crate::names::{FALLBACK, lease_name};
-use crate::plan::{self, PlannedMode, PlannedStrategy, RestartName};
+use crate::plan::{self, FaultKind, PlannedFault, PlannedMode, PlannedStrategy, RestartName};
 use crate::process::ProcessKind;
 use crate::simulation::Simulation;
 
@@ -215,7 +215,8 @@ impl Simulation {
             .real(candidate.stop.min(grace) + Duration::from_secs(1));
         // It stops, reads, releases; a successor is pinged, granted, and accepts. Each is a request and its news. What
         // dead candidates left behind is asked first: the best, the next two, then all, for 2 s each (R15).
-        let limit = stop + self.hops(12) + self.slowest_stop_watch(lease, Duration::from_secs(7));
+        let asked = Duration::from_secs(7) + self.unmarked_are_asked(lease);
+        let limit = stop + self.hops(12) + self.slowest_stop_watch(lease, asked);
         match self.wait_for_leader(&name, Some(&leader), limit).await {
             Some(took) => self
                 .context
@@ -253,7 +254,8 @@ impl Simulation {
             return None;
         };
         process.crash().await;
-        let duration = Duration::from_secs(candidate.timing.0) + fallback;
+        let asked = self.unmarked_are_asked(lease);
+        let duration = Duration::from_secs(candidate.timing.0) + fallback + asked;
         let limit =
             self.slowest_stop_watch(lease, duration) + self.hops(6) + Duration::from_secs(3);
         let took = self.wait_for_leader(&name, Some(&leader), limit).await;
@@ -302,7 +304,7 @@ impl Simulation {
 
     /// L4 under a strategy by which leaders stay: no other candidate follows, whatever its version.
     async fn check_sticky_leader(&self, lease: usize) {
-        if self.plan.setup.strategy(lease) != PlannedStrategy::Sticky {
+        if self.plan.setup.common_strategy(lease) != Some(PlannedStrategy::Sticky) {
             return;
         }
         let name = lease_name(lease);
@@ -313,6 +315,14 @@ impl Simulation {
             let text = format!("{leader:?} led {name}, and {follower:?} does for no reason");
             self.context.report("L4", text);
         }
+    }
+
+    /// The time that three rounds take in addition where a candidate as client-go's has left its objects behind, which
+    /// are given 5 s to answer and not 2 (R15).
+    fn unmarked_are_asked(&self, lease: usize) -> Duration {
+        let of_lease = |fault: &PlannedFault| matches!(fault.kind, FaultKind::ClientGoCandidate(of, _) if of == lease);
+        let some = self.plan.faults.iter().any(of_lease);
+        Duration::from_secs(3 * if some { 5 } else { 0 })
     }
 
     /// Waits until a candidate other than `than` leads. Returns how long that took.

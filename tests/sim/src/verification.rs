@@ -67,10 +67,15 @@ fn violations_of(
                 if *breach.lease.name == *lease_name(of) && time(fault.at) <= breach.at)
         })
     };
+    // An elector that sees the store restored starts over (R4), and has forgotten whom it had asked to make room.
+    let starts_over = |breach: &Breach| {
+        let mut restores = history.lost.iter();
+        breach.invariant == Invariant::R23 && restores.any(|lost| time(lost.at) <= breach.at)
+    };
     let breaches = verdict.promised_breaches().filter(|breach| {
         let of_others = breach.message.starts_with("handed over");
         let excusable = breach.invariant == Invariant::S5 || of_others;
-        !(excusable && follows_nonsense(breach))
+        !(excusable && follows_nonsense(breach)) && !starts_over(breach)
     });
     let breaches = breaches.map(|breach| RuleViolation {
         at: Duration::from_micros(u64::try_from(breach.at.as_micros() - EPOCH).unwrap_or(0)),
