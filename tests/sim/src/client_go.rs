@@ -30,8 +30,8 @@ struct ClientGoCandidate {
 // === impl ForeignProcess ===
 
 impl ForeignProcess {
-    /// Takes part for this time. An incarnation that loses the lease ends, and comes back under another name, as a process does that is
-    /// started again.
+    /// Takes part for this time. An incarnation that loses the lease ends, and comes back under another name, as a process
+    /// does that is started again.
     pub(crate) async fn run_client_go(
         self,
         strategy: PlannedStrategy,

@@ -67,9 +67,9 @@ impl ElectorMonitor {
         self.leaders(history).map(|(name, _)| name).next()
     }
 
-    /// S1 at this instant: no two electors lead at the same time. A write of a stranger, or a restore of the store, that came between what lets the
-    /// one and what lets the other believe exempts them, also one that only empties or deletes the lock: electors wait
-    /// for no proof that such a lock is free, since two of them are harmless (R17).
+    /// S1 at this instant: no two electors lead at the same time. A restore of the store, or a write of a stranger, that
+    /// came between what lets the one and what lets the other believe exempts them, also one that only empties or deletes
+    /// the lock: electors wait for no proof that such a lock is free, since two of them are harmless (R17).
     pub(crate) fn check(&mut self, history: &LeaseHistory) -> Vec<(&'static str, String)> {
         let lock = lock_revisions(history);
         if std::mem::replace(&mut self.checked, lock.len()) == lock.len() {
