@@ -75,7 +75,7 @@ fn violations_of(
     let breaches = verdict.promised_breaches().filter(|breach| {
         let of_others = breach.message.starts_with("handed over");
         let excusable = breach.invariant == Invariant::S5 || of_others;
-        !(excusable && follows_nonsense(breach)) && !starts_over(breach)
+        !(starts_over(breach) || (excusable && follows_nonsense(breach)))
     });
     let breaches = breaches.map(|breach| RuleViolation {
         at: Duration::from_micros(u64::try_from(breach.at.as_micros() - EPOCH).unwrap_or(0)),
