@@ -405,6 +405,25 @@ mod tests {
     }
 
     #[test]
+    fn a_level_spread_costs_no_look_and_a_move_those_at_members_and_their_classes() {
+        let held = |holder| part(&[0, 1], Some(holder), PartMobility::Movable);
+        let looks = |parts: &[AssignablePart]| assign_counted(parts, &[true; 2]).1;
+        assert_eq!(looks(&[held(0), held(1)]), 0);
+        // Both members and a class for the move, and a member that has no two parts more.
+        assert_eq!(looks(&[held(0), held(0)]), 4);
+    }
+
+    #[test]
+    fn a_member_that_is_not_there_counts_for_nothing() {
+        let of_three = |holder, mobility| part(&[0, 1, 2], Some(holder), mobility);
+        let fixed = of_three(2, PartMobility::Fixed);
+        check("a holder", &[fixed], &[true; 2], &[None]);
+        let held = of_three(0, PartMobility::Movable);
+        let apart = [Some(1), Some(0)];
+        check("an eligible one", &[held.clone(), held], &[true; 2], &apart);
+    }
+
+    #[test]
     fn a_part_stays_where_it_must_and_goes_only_where_it_may() {
         use PartMobility::{Fixed, Movable, Vacant};
         let both = &[0, 1][..];
