@@ -9,7 +9,7 @@ use std::time::Duration;
 use elector_candidate::{Event, Leadership, TermEnd};
 use elector_protocol::{Identity, Instant, ResourceVersion, Token};
 
-use crate::history::LeaseHistory;
+use crate::history::{CLIENT_GO_DISPLACED, LeaseHistory};
 
 /// The guard of a term that has begun.
 #[derive(Debug)]
@@ -211,9 +211,13 @@ impl GuardMonitor {
         for (index, (lease, one, label)) in believers.iter().enumerate() {
             for (_, other, of_other) in believers.iter().skip(index + 1).filter(|it| it.0 == *lease)
             {
+                // It notices nothing before its next try fails, and believes for 12 s more.
+                let unguarded = self.unguarded.get(lease);
+                let unguarded = unguarded.is_some_and(|it| [*one, *other].contains(&it.token));
                 let pair = (label.clone(), of_other.clone());
                 let tokens = (*one.min(other), *one.max(other));
                 if let Some(why) = history.exemption(lease, now, tokens) {
+                    let why = if unguarded { CLIENT_GO_DISPLACED } else { why };
                     if self.reported.insert(pair) {
                         *self.leadership.exempt.entry(why).or_default() += 1;
                     }

@@ -16,6 +16,7 @@ use crate::delivery::DeliveryLog;
 pub(crate) const BUILTIN_WROTE: &str = "the built-in elector wrote";
 pub(crate) const STRANGER_NAMED: &str = "a stranger named a holder";
 pub(crate) const STRANGER_SHORTENED: &str = "a stranger shortened a duration";
+pub(crate) const CLIENT_GO_DISPLACED: &str = "a candidate as client-go's was displaced";
 pub(crate) const STORE_RESTORED: &str = "the store was restored";
 
 /// A write of a Lease as it was sent.
@@ -173,38 +174,37 @@ impl LeaseHistory {
         if let Some(person) = person {
             self.interventions.remove(person);
         }
-        self.stored
-            .leases
-            .entry(name)
-            .or_default()
-            .push(LeaseRevision {
-                at,
-                version,
-                record,
-                lease: Some(lease),
-                last: None,
-                attempt,
-                intervention: person.is_some(),
-            });
+        let revision = LeaseRevision {
+            at,
+            version,
+            record,
+            lease: Some(lease),
+            last: None,
+            attempt,
+            intervention: person.is_some(),
+        };
+        self.add(name, revision);
+    }
+
+    fn add(&mut self, lease: String, revision: LeaseRevision) {
+        let revisions = self.stored.leases.entry(lease).or_default();
+        revisions.push(revision);
     }
 
     /// Records the deletion of a Lease.
     pub(crate) fn record_deletion(&mut self, at: Duration, lease: &Lease) {
         let name = lease.key().name.to_string();
         let version = version(lease.metadata.resource_version.as_deref());
-        self.stored
-            .leases
-            .entry(name)
-            .or_default()
-            .push(LeaseRevision {
-                at,
-                version,
-                lease: None,
-                last: Some(lease.clone()),
-                record: None,
-                attempt: None,
-                intervention: false,
-            });
+        let revision = LeaseRevision {
+            at,
+            version,
+            lease: None,
+            last: Some(lease.clone()),
+            record: None,
+            attempt: None,
+            intervention: false,
+        };
+        self.add(name, revision);
     }
 
     /// Records a revision of a LeaseCandidate.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::guards::LeadershipStats;
-use crate::history::{BUILTIN_WROTE, STORE_RESTORED, STRANGER_NAMED, STRANGER_SHORTENED};
+use crate::history::{
+    BUILTIN_WROTE, CLIENT_GO_DISPLACED, STORE_RESTORED, STRANGER_NAMED, STRANGER_SHORTENED,
+};
 use crate::simulation::RunReport;
 
 /// Many runs in numbers.
@@ -30,8 +32,8 @@ const LEAST: (u64, u64) = (50, 200);
 /// The most overlaps that S1 exempts in as many seeds, by the kind of the write, and as many more by chance.
 const EXEMPT: (&[(&str, u64)], u64, u64) = (
     &[
-        // A candidate as client-go's believes for 12 s more, and notices nothing before its next try.
-        (BUILTIN_WROTE, 250),
+        (BUILTIN_WROTE, 80),
+        (CLIENT_GO_DISPLACED, 180),
         (STRANGER_NAMED, 15),
         (STRANGER_SHORTENED, 50),
         (STORE_RESTORED, 80),
