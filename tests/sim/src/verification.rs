@@ -16,7 +16,8 @@ use elector_verify::{
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{
-    Author, CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role, StoredHistory,
+    Author, CandidateRevision, LeaseHistory, LeaseRevision, LostHistory, RequestAttempt, Role,
+    StoredHistory,
 };
 use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, EPOCH, FALLBACK, NAMESPACE, lease_name};
 use crate::plan::{FaultKind, LeaseTampering, PlannedMode, Requests, RunPlan};
@@ -27,6 +28,9 @@ const RECORDING_DELAY: Duration = Duration::from_secs(3600);
 
 /// The longest time of an elector to list and to see what is new, and to watch again after a fault.
 const CATCH_UP: Duration = Duration::from_secs(40);
+
+/// The longest time for which an elector holds back for what it has seen (R23), by the slowest clock.
+const HOLDS_BACK: Duration = Duration::from_secs(17 * 60);
 
 /// A run, with all revisions of its candidates by their versions.
 struct RecordedRun<'a> {
@@ -70,7 +74,9 @@ fn violations_of(
     // An elector that sees the store restored starts over (R4), and has forgotten whom it had asked to make room.
     let starts_over = |breach: &Breach| {
         let mut restores = history.lost.iter();
-        breach.invariant == Invariant::R23 && restores.any(|lost| time(lost.at) <= breach.at)
+        let forgot =
+            |lost: &LostHistory| (time(lost.at)..=time(lost.at + HOLDS_BACK)).contains(&breach.at);
+        breach.invariant == Invariant::R23 && restores.any(forgot)
     };
     let breaches = verdict.promised_breaches().filter(|breach| {
         let of_others = breach.message.starts_with("handed over");
