@@ -298,9 +298,9 @@ fn play_against(
     .arg(folder);
     for name in names {
         play.args(["--re", &format!("^{}$", literal(name))]);
-        // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of another file.
-        play.args(["--file", file_of(name)]);
     }
+    // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of another file.
+    play.args(["--file", names.first().map_or("", |name| file_of(name))]);
     for tests in tests {
         play.args(["--test-package", tests]);
     }
