@@ -260,10 +260,12 @@ fn mutants(tree: &Path, package: &str) -> Command {
             "--package",
             package,
         ])
-        // Code that each mutant compiles anew is seldom worth to be optimised.
+        // Code that each mutant compiles anew is seldom worth to be optimised. In many small units, and without the lines of
+        // what follows the mutant, little of it is compiled.
         .args([
+            "--cargo-arg=--config=profile.dev.debug=0",
             "--cargo-arg=--config=profile.dev.package.elector-protocol.opt-level=1",
-            "--cargo-arg=--config=profile.dev.package.elector-protocol.codegen-units=16",
+            "--cargo-arg=--config=profile.dev.package.elector-protocol.codegen-units=256",
         ])
         // One mutant is judged by the same tests as the next.
         .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
