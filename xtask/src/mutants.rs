@@ -56,7 +56,7 @@ const CRATES: [MutatedCrate; 8] = [
         sample: 80,
         // A rule is tested where it is decided; and the tests of three users take as long as thirty mutants.
         users: &[],
-        timeout: "120",
+        timeout: "40",
         files: &[],
     },
     MutatedCrate {
