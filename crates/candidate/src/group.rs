@@ -22,7 +22,7 @@ use self::feeds::GroupFeeds;
 pub use self::handle::GroupHandle;
 use self::layouts::OtherLayouts;
 use self::members::GroupMember;
-use self::pace::{AcquisitionPace, first_part};
+use self::pace::AcquisitionPace;
 pub use self::parts::Parts;
 use self::run::{GroupRun, GroupWatches};
 use crate::alongside::{RunPart, RunningParts, StartedLoop};
@@ -358,8 +358,8 @@ impl GroupCandidate {
     /// The context of the sessions of each part.
     fn contexts(self, fallback: Duration, feeds: &GroupFeeds) -> Vec<CandidateContext> {
         let count = u32::try_from(self.member.configs.len()).unwrap_or(u32::MAX);
-        let pace = Arc::new(AcquisitionPace::new(count, fallback));
-        let first = first_part(self.member.member.as_str(), count);
+        let member = self.member.member.as_str();
+        let pace = Arc::new(AcquisitionPace::new(member, count, fallback));
         let (clock, seed) = (self.cluster.clock(), self.cluster.seed());
         let cluster = self.cluster.into_api_server();
         let instance = SharedInstance::new(&self.member.configs[0].given);
@@ -388,8 +388,7 @@ impl GroupCandidate {
                 status,
                 sources: SessionSources::Group {
                     feeds: feeds.clone(),
-                    pace: Arc::clone(&pace),
-                    place: (index + count - first) % count,
+                    pace: pace.of_part(index),
                 },
                 instance: instance.clone(),
                 work_runtime: Handle::current(),

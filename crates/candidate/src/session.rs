@@ -29,6 +29,7 @@ use crate::candidate_context::CandidateContext;
 use crate::error::Error;
 use crate::event::{Event, TermOrigin};
 use crate::finish::{Finish, RunEnd, ShutdownSignal};
+use crate::group::pace::PartPace;
 use crate::outcome::TermEnd;
 use crate::process_health::ProcessHealth;
 use crate::term_state::TermState;
@@ -51,8 +52,8 @@ pub(crate) struct CandidateSession<'a> {
     status_changes_at: Option<Instant>,
     /// The wait that was reported last, since the last term.
     announced: Option<WaitReason>,
-    /// True if the lease was free when it was looked at last.
-    was_free: bool,
+    /// Of a part of a group.
+    pace: Option<PartPace>,
     /// The way in which the term begins that this process has asked for.
     origin: TermOrigin,
     last_end: Option<TermEnd>,
@@ -94,7 +95,7 @@ impl<'a> CandidateSession<'a> {
             term: None,
             status_changes_at: None,
             announced: None,
-            was_free: false,
+            pace: run.sources.pace().cloned(),
             origin: TermOrigin::Granted,
             last_end: None,
             finish: None,
@@ -273,16 +274,10 @@ impl<'a> CandidateSession<'a> {
 
     /// Leaves a lease that has become free alone for as long as the acquisitions of other parts take.
     fn keep_pace(&mut self, now: Moment) {
-        let Some((pace, place)) = self.run.sources.pace() else {
-            return;
-        };
-        let is_free = self.holder.free_for(now).is_some();
-        if is_free && !std::mem::replace(&mut self.was_free, is_free) {
-            pace.note_free(place, now.monotonic);
+        if let Some(pace) = &mut self.pace {
+            let is_free = self.holder.free_for(now).is_some();
+            self.holder.handle_delay(pace.delay(is_free, now.monotonic));
         }
-        self.was_free = is_free;
-        let delay = is_free.then(|| pace.delay(place, now.monotonic));
-        self.holder.handle_delay(delay.unwrap_or_default());
     }
 
     /// While waiting, a Lease that has not changed for two renewals is read: the watch may be dead, or its leader. While

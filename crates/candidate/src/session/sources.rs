@@ -1,7 +1,6 @@
 //! Where a session hears of its objects: from watches of its own, or from those that all parts of its group share.
 
 use std::future::pending;
-use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
@@ -13,7 +12,7 @@ use elector_runtime::{
 use tokio::sync::{mpsc, watch};
 
 use crate::group::feeds::GroupFeeds;
-use crate::group::pace::AcquisitionPace;
+use crate::group::pace::PartPace;
 use crate::resolved_config::ResolvedConfig;
 
 /// The sources of the sessions of a run.
@@ -22,12 +21,7 @@ pub(crate) enum SessionSources {
     /// Each session has a watch of its Lease, one of its LeaseCandidate, and a discovery.
     Own,
     /// They are shared with the other parts of a group.
-    Group {
-        feeds: GroupFeeds,
-        pace: Arc<AcquisitionPace>,
-        /// The place of the part in the order in which this process acquires them.
-        place: u32,
-    },
+    Group { feeds: GroupFeeds, pace: PartPace },
 }
 
 /// The events about one object.
@@ -102,11 +96,11 @@ impl SessionSources {
         }
     }
 
-    /// The pace at which this process acquires leases, where it is to have one, and the place of this one.
-    pub(crate) fn pace(&self) -> Option<(&AcquisitionPace, u32)> {
+    /// The pace at which this process acquires the lease, where it is to have one.
+    pub(crate) fn pace(&self) -> Option<&PartPace> {
         match self {
             Self::Own => None,
-            Self::Group { pace, place, .. } => Some((pace, *place)),
+            Self::Group { pace, .. } => Some(pace),
         }
     }
 }
