@@ -1,4 +1,4 @@
-//! Which member of a group leads which part: the leases of a group, spread over the processes that stand for them.
+//! Which member of a group leads which part: the leases of a group, spread over the processes that stand for them (R16).
 //!
 //! [`assign`] is a pure function of what is: which members may lead each part, which leads it now, and whether it may
 //! move. Electors that see the same find the same, and none remembers what it wanted before.
