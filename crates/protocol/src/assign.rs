@@ -500,6 +500,16 @@ mod tests {
             &[Some(1), Some(0)],
         );
         check(
+            "such a part is vacant, and goes to a newcomer too",
+            &[
+                part(both, Some(2), Movable),
+                part(&[0], None, Vacant),
+                part(&[0], None, Vacant),
+            ],
+            &[true, false, true],
+            &[Some(1), Some(0), Some(0)],
+        );
+        check(
             "a number of no member counts for nothing",
             &[part(&[0, 7], Some(7), Movable), part(&[7], None, Vacant)],
             &[true],

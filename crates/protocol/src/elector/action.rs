@@ -93,3 +93,24 @@ impl fmt::Display for Action {
         f.write_str(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_a_word() {
+        let actions = [
+            Action::None,
+            Action::Wait,
+            Action::Ping,
+            Action::Create,
+            Action::Grant,
+            Action::Prefer,
+            Action::Withdraw,
+            Action::Leave,
+        ];
+        let words = actions.map(|action| action.to_string()).join(" ");
+        assert_eq!(words, "none wait ping create grant prefer withdraw leave");
+    }
+}
