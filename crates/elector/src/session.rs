@@ -398,6 +398,8 @@ impl<'a> ElectorSession<'a> {
     /// Decides about one lease and says which requests follow.
     fn decide(&mut self, key: &LeaseKey, now: Instant) -> Vec<ElectionRequest> {
         self.follow_group(key, now);
+        let (wall, timing) = (self.clock.wall(), self.step.timing());
+        self.inputs.view.replace_silent(key, now, wall, timing);
         let election = match self.inputs.view.election(key) {
             None => {
                 self.queue.forget(key);
@@ -428,8 +430,7 @@ impl<'a> ElectorSession<'a> {
                 return Vec::new();
             }
         }
-        let (wall, authority) = (self.clock.wall(), self.builtin.get());
-        let carrier = self.writer.carrier();
+        let (authority, carrier) = (self.builtin.get(), self.writer.carrier());
         let decision = match self.step.run(election, now, wall, carrier, authority) {
             StepResult::Decided(decision) => decision,
             StepResult::Left => {

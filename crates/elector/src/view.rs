@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use elector_api::{Lease, Malformed};
 use elector_protocol::elector::Election;
-use elector_protocol::{Instant, LeaseKey, LeaseSnapshot, ObservedLease, ResourceVersion};
+use elector_protocol::{
+    ElectorTiming, Instant, LeaseKey, LeaseSnapshot, ObservedLease, ResourceVersion, Timestamp,
+};
 use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
@@ -174,6 +176,19 @@ impl View {
     /// Leases whose objects made the code fail, each with the panic's text. Their memory was thrown away.
     pub(crate) fn take_panics(&mut self) -> Vec<(LeaseKey, String)> {
         std::mem::take(&mut self.panics)
+    }
+
+    /// Has others considered where no candidate of a lease answers and more wait.
+    pub(crate) fn replace_silent(
+        &mut self,
+        key: &LeaseKey,
+        now: Instant,
+        wall: Timestamp,
+        timing: &ElectorTiming,
+    ) {
+        if let Some(entry) = self.elections.get_mut(key) {
+            entry.replace_silent(now, wall, timing);
+        }
     }
 
     /// The election of a lease that candidates name, or the reason why its Lease cannot be judged.

@@ -1,8 +1,12 @@
 //! Which candidates of a lease are considered: no more than a step can take in its stride, and always the same ones,
 //! whatever comes after them.
 
+use std::cmp::Reverse;
+
 use elector_protocol::elector::NewsSource;
-use elector_protocol::{CandidateRecord, Identity, Instant, LeaseSnapshot, ResourceVersion};
+use elector_protocol::{
+    CandidateRecord, ElectorTiming, Identity, Instant, LeaseSnapshot, ResourceVersion, Timestamp,
+};
 
 use crate::view::lease_entry::LeaseEntry;
 use crate::view::limits::LEASE_CANDIDATES;
@@ -66,7 +70,7 @@ impl LeaseEntry {
 
     /// A candidate does not name this lease any more. Says whether that may matter to the election.
     pub(super) fn handle_candidate_gone(&mut self, now: Instant, name: &Identity) -> bool {
-        if self.waiting.remove(name).is_some() {
+        if self.waiting.take(name).is_some() {
             return false;
         }
         self.election.handle_candidate_gone(name, None);
@@ -85,6 +89,28 @@ impl LeaseEntry {
         self.overflow_reported =
             !self.waiting.is_empty() || (reported && considered > LEASE_CANDIDATES / 4 * 3);
         (!reported && self.overflow_reported).then_some((considered, self.waiting.len()))
+    }
+
+    /// Where none of those that are considered answers (R15), gives their places to those that wait: a process that is
+    /// killed again and again may leave more candidates behind than there are places. The youngest go first, so that the
+    /// others stay until they are collected.
+    pub(super) fn replace_silent(&mut self, now: Instant, wall: Timestamp, timing: &ElectorTiming) {
+        if self.waiting.successor().is_none() {
+            return;
+        }
+        let protected = self.protected();
+        let silent = self.election.unanswered(now, wall, timing).into_iter();
+        let silent = silent.filter(|candidate| !protected.contains(&candidate.name));
+        let mut silent: Vec<_> = silent.cloned().collect();
+        silent.sort_by_cached_key(|candidate| Reverse(Seniority::of(candidate)));
+        for candidate in silent {
+            let Some(successor) = self.waiting.successor().cloned() else {
+                return;
+            };
+            self.election.handle_candidate_gone(&candidate.name, None);
+            self.waiting.insert_silent(candidate);
+            self.admit(now, &successor);
+        }
     }
 
     /// Gives the places to those that come first, and says whether a place changed hands.
@@ -113,7 +139,7 @@ impl LeaseEntry {
 
     /// Considers a candidate that waits. Nothing was heard of it: that it waited is no sign of life.
     fn admit(&mut self, now: Instant, name: &Identity) -> bool {
-        let Some(candidate) = self.waiting.remove(name) else {
+        let Some(candidate) = self.waiting.take(name) else {
             return false;
         };
         self.election

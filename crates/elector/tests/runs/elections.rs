@@ -103,6 +103,20 @@ async fn a_leader_is_asked_to_make_room_by_what_it_can_read() {
     }
 }
 
+/// A lease considers 64 candidates, and a Deployment that is killed again and again leaves more behind.
+#[tokio::test(start_paused = true)]
+async fn more_dead_candidates_than_a_lease_considers_do_not_keep_the_living_from_leading() {
+    let cluster = TestCluster::with_gate();
+    for index in 0..100 {
+        cluster.register("ns", &format!("dead-{index}"), "l", "1.0.0");
+    }
+    let _alive = ScriptedCandidate::start(&cluster, "ns", "alive", "l", "1.0.0");
+    let _elector = RunningElector::start(&cluster, Config::default());
+    // A lease that was never seen is left alone for 15 s; three rounds of 5 s (R15), and one for the rest.
+    let took = cluster.held_by("ns", "l", "alive").await;
+    assert!(took < seconds(36), "{took:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn two_electors_at_once_do_not_fight() {
     let cluster = TestCluster::with_gate();
