@@ -2,14 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::elector::{
-    Action, Explanation, HoldBackCause, HoldBackNotice, Objects, Settings,
+    Action, Explanation, HoldBackCause, HoldBackNotice, Objects, Settings, assign_groups,
 };
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, Identity, LeaseRecord, LeaseSnapshot, ResourceVersion,
-    StrategyName, Timestamp, Uid,
+    CandidateRecord, CandidateSpec, Identity, LeaseKey, LeaseRecord, LeaseSnapshot, Membership,
+    ResourceVersion, StrategyName, Timestamp, Uid,
 };
 
 const SECOND: i64 = 1_000_000;
@@ -83,6 +85,7 @@ fn the_next_action_follows_from_the_ages_of_the_objects() {
     let (silent, both) = (|| vec![a(None, -100)], || vec![a(None, -100), b(-1)]);
     let (acked, answering) = (vec![b(-1), a(None, -1)], vec![a(Some(-3), -100), b(-1)]);
     let quiet = vec![a(None, -100), b(-100)];
+    let pinged = |renew| vec![a(Some(-8), renew), b(-100)];
     for (lease, candidates, action, holder, ping) in [
         (None, acked, Action::Grant, Some("a"), None),
         (None, quiet, Action::Ping, None, Some("a")),
@@ -93,6 +96,9 @@ fn the_next_action_follows_from_the_ages_of_the_objects() {
         (held("a", -12), both(), Action::Ping, Some("a"), Some("a")),
         (held("a", -15), both(), Action::Grant, Some("b"), Some("a")),
         (held("a", -20), silent(), Action::Ping, Some("a"), Some("a")),
+        // An ack of this round counts for longer than one without a ping.
+        (held("b", -20), pinged(-7), Action::Grant, Some("a"), None),
+        (held("b", -20), pinged(-8), Action::Grant, Some("a"), None),
         (born(14), vec![a(None, -1)], Action::Wait, None, None),
         (born(15), vec![a(None, -1)], Action::Grant, Some("a"), None),
     ] {
@@ -264,7 +270,7 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
     for (candidate, created, action) in [
         ("b", -60, Action::None),
         ("other", -60, Action::Prefer),
-        ("other", -9, Action::None),
+        ("other", -10, Action::None),
     ] {
         let explained = explain(vec![notice(candidate, new)], 0, created);
         assert_eq!(explained.action, action, "{candidate} {created}");
@@ -278,4 +284,71 @@ fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
     let explained = explain(vec![notice("b", many), older], 0, -60);
     let reason = explained.reason.to_string();
     assert!(reason.contains("another 35.0s: leaders have made room"));
+    // One whose time is over hides none.
+    let longer = HoldBackNotice {
+        until: at(50),
+        reported: at(-20),
+        ..notice("b", in_vain)
+    };
+    let explained = explain(vec![notice("b", many), longer], 35, -60);
+    let reason = explained.reason.to_string();
+    assert!(reason.contains("another 15.0s: "), "{reason}");
+}
+
+/// (R16) A member has settled by the age of its oldest candidate, and takes one of two parts then.
+#[test]
+fn the_parts_of_a_group_are_assigned_by_the_ages_of_their_candidates() {
+    let member = |part: &str, member: &str, created| {
+        let mut candidate = candidate(&format!("{part}-{member}"), "1.1.0", None, -1);
+        let mut spec = candidate.offer().unwrap().clone();
+        spec.membership = Some(Arc::new(Membership {
+            group: "web".into(),
+            member: id(member),
+        }));
+        candidate.spec = Arc::new(Ok(spec));
+        candidate.created = at(created);
+        candidate
+    };
+    // What is assigned of parts a and b, which m0 leads, where m1 has been there for so long.
+    let assigned = |of_a, of_b| {
+        let part = |name: &str, created| Objects {
+            lease: held(&format!("{name}-m0"), -1),
+            candidates: vec![member(name, "m0", -90), member(name, "m1", created)],
+            ..Objects::default()
+        };
+        let labelled = Objects {
+            group: Some("other".into()),
+            ..part("c", of_a)
+        };
+        let alone = Objects {
+            candidates: vec![candidate("d", "1.1.0", None, -1)],
+            ..Objects::default()
+        };
+        let key = |name| LeaseKey::new("ns", name);
+        let elections = [
+            (key("a"), part("a", of_a)),
+            (key("b"), part("b", of_b)),
+            (LeaseKey::new("ns2", "a"), part("a", -90)),
+            (key("c"), labelled),
+            (key("d"), alone),
+        ];
+        let mut elections = BTreeMap::from(elections);
+        let groups = assign_groups(&mut elections, at(0), &Settings::default());
+        let names: Vec<_> = groups
+            .keys()
+            .map(|(space, name)| [&**space, name])
+            .collect();
+        assert_eq!(names, [["ns", "other"], ["ns", "web"], ["ns2", "web"]]);
+        let members = groups[&("ns".into(), "web".into())].members();
+        let members: Vec<_> = members.map(|(name, ..)| name.to_string()).collect();
+        assert_eq!(members, ["m0", "m1"]);
+        let of = |key| elections[&key].assigned.as_ref().map(|it| it.to_string());
+        let elsewhere = [of(LeaseKey::new("ns2", "a")), of(key("c")), of(key("d"))];
+        assert_eq!(elsewhere, [Some("a-m0".to_owned()), None, None]);
+        [of(key("a")).unwrap(), of(key("b")).unwrap()]
+    };
+    assert_eq!(assigned(-29, -29), ["a-m0", "b-m0"]);
+    for (of_a, of_b) in [(-30, -29), (-29, -30)] {
+        assert_eq!(assigned(of_a, of_b), ["a-m1", "b-m0"]);
+    }
 }

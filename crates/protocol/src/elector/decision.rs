@@ -226,3 +226,48 @@ impl Renumber for Effect {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Uid;
+
+    /// The numbers that were visited.
+    #[derive(Default)]
+    struct VisitedNumbers(usize);
+
+    impl Renumbering for VisitedNumbers {
+        fn version(&mut self, _: &mut ResourceVersion) {
+            self.0 += 1;
+        }
+
+        fn candidate_time(&mut self, _: &mut Timestamp) {
+            self.0 += 1;
+        }
+    }
+
+    #[test]
+    fn each_number_of_an_effect_is_visited() {
+        let (name, uid, version) = (
+            Identity::new("a").unwrap(),
+            Uid::new("1"),
+            ResourceVersion(7),
+        );
+        let collect = Effect::Collect {
+            name: name.clone(),
+            uid: uid.clone(),
+            version,
+        };
+        let ping = Effect::Ping {
+            name,
+            uid,
+            version,
+            ping: Timestamp::MIN,
+        };
+        for (mut effect, expected) in [(ping, 2), (collect, 1)] {
+            let mut visited = VisitedNumbers::default();
+            effect.renumber(&mut visited);
+            assert_eq!(visited.0, expected, "{effect:?}");
+        }
+    }
+}
