@@ -33,3 +33,37 @@ impl Renumber for GroupMemory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Moves what is younger than a minute, and says that all else does not count any more.
+    struct ForgetOld;
+
+    impl Renumbering for ForgetOld {
+        fn preemption(&mut self, instant: &mut Instant) -> bool {
+            let counts = *instant > Instant::from_epoch(Duration::from_secs(60));
+            *instant = Instant::default();
+            counts
+        }
+    }
+
+    #[test]
+    fn a_lapse_is_kept_for_as_long_as_it_counts() {
+        for (seconds, kept) in [(61, true), (60, false)] {
+            let lapse = Lapse {
+                member: Identity::new("a").unwrap(),
+                at: Instant::from_epoch(Duration::from_secs(seconds)),
+            };
+            let mut memory = GroupMemory {
+                assigned: None,
+                lapse: Some(Box::new(lapse)),
+            };
+            memory.renumber(&mut ForgetOld);
+            let at = memory.lapse.map(|lapse| lapse.at);
+            assert_eq!(at, kept.then(Instant::default));
+        }
+    }
+}

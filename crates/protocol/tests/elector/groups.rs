@@ -7,7 +7,7 @@ use std::time::Duration;
 use elector_protocol::elector::{Effect, NewsSource};
 use elector_protocol::{
     GroupCounts, GroupPart, Instant, LeaseGroup, LeaseRecord, Membership, PartCandidate,
-    PartMobility, StrategyName,
+    PartMobility, StrategyName, Timestamp,
 };
 
 use crate::fixture::{ElectionFixture, id};
@@ -335,6 +335,23 @@ fn members_of_the_best_version_share_the_parts() {
     group.pass(30);
     assert_eq!(group.loads(), loads(&[("c", 3), ("d", 3)]));
     assert_eq!(group.moved(), 3);
+}
+
+/// Candidates that the strategy holds equal have one rank, and the next worse one the next.
+#[test]
+fn a_part_ranks_its_members_by_the_strategy_alone() {
+    let mut group = GroupFixture::new(1, &["b", "c"]);
+    group.join("a", 2);
+    group.join("d", 3);
+    let part = group.parts.get_mut("p0").unwrap();
+    part.change("c.p0", |candidate| candidate.created = Timestamp::MIN);
+    let (now, wall) = (part.now, part.wall());
+    let seen = part.election.part("web", now, wall, &part.settings);
+    let ranks = seen.candidates.iter();
+    let ranks: Vec<_> = ranks.map(|it| (it.member.as_str(), it.rank)).collect();
+    assert_eq!(ranks, [("a", 1), ("b", 0), ("c", 0), ("d", 2)]);
+    // The group that is named is that of the oldest one.
+    assert_eq!(part.election.membership().unwrap().member, id("c"));
 }
 
 /// Under `elector.dev/sticky` vacant parts are spread and no leader makes room.

@@ -58,6 +58,26 @@ fn no_candidate_is_granted_before_its_ack_and_the_time_of_the_better_ones() {
     fixture.grants("a");
 }
 
+#[test]
+fn a_grant_says_whether_others_did_not_answer() {
+    for (candidates, expected) in [
+        (&[("b", 2)][..], "is the only candidate"),
+        (&[("a", 1), ("b", 2)], "is the only one that answers"),
+    ] {
+        let mut fixture = ElectionFixture::open(candidates);
+        if fixture.ping() == ["a"] {
+            fixture.pass(2.0);
+            fixture.ping();
+        }
+        fixture.ack("b");
+        let because = match fixture.reason() {
+            Reason::Granted { because, .. } => because,
+            other => panic!("{other}"),
+        };
+        assert_eq!(because, expected);
+    }
+}
+
 /// (R15) Also in the step that creates the Lease, so that the ack is there with it; and once in a step.
 #[test]
 fn a_ping_is_the_candidates_own_time_and_one_microsecond() {
@@ -202,8 +222,8 @@ fn an_ack_that_is_stale_already_wakes_no_elector() {
     fixture.pass(1.0);
     fixture.ack("b");
     assert_eq!(fixture.wake(), (5.0, WakeReason::AckStale));
-    fixture.pass(6.0);
-    assert_eq!(fixture.wake(), (13.0, WakeReason::Expiry));
+    fixture.pass(5.0);
+    assert_eq!(fixture.wake(), (14.0, WakeReason::Expiry));
     assert_reason!(fixture, Reason::HolderLate { .. });
 }
 
