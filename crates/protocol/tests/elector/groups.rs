@@ -4,13 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_protocol::elector::{Effect, NewsSource};
+use elector_protocol::elector::{Effect, PreferenceField};
 use elector_protocol::{
     GroupCounts, GroupPart, Instant, LeaseGroup, LeaseRecord, Membership, PartCandidate,
     PartMobility, StrategyName, Timestamp,
 };
 
-use crate::fixture::{ElectionFixture, id};
+use crate::fixture::{ElectionChange, ElectionFixture, id};
+
+impl ElectionFixture {
+    /// The candidate is of that member of the group.
+    fn belong(&mut self, name: &str, member: &str) {
+        let membership = Arc::new(Membership {
+            group: "web".into(),
+            member: id(member),
+        });
+        self.change_spec(name, |spec| spec.membership = Some(membership));
+    }
+
+    fn part(&self) -> GroupPart {
+        self.election
+            .part("web", self.now, self.wall(), &self.settings)
+    }
+}
 
 /// The parts of one group, with one clock, whose holders renew while time passes.
 struct GroupFixture {
@@ -52,17 +68,8 @@ impl GroupFixture {
     fn join(&mut self, member: &str, minor: u64) {
         for (part, fixture) in &mut self.parts {
             let name = format!("{member}.{part}");
-            let mut candidate = fixture.mk_candidate(&name, minor);
-            let mut spec = candidate.offer().unwrap().clone();
-            spec.membership = Some(Arc::new(Membership {
-                group: "web".into(),
-                member: id(member),
-            }));
-            candidate.spec = Ok(spec).into();
-            let news = NewsSource::Watch;
-            fixture
-                .election
-                .handle_candidate(fixture.now, candidate, news);
+            fixture.register(&name, minor);
+            fixture.belong(&name, member);
         }
     }
 
@@ -81,10 +88,7 @@ impl GroupFixture {
         let now = self.parts.values().next().unwrap().now;
         self.group.take_due(now);
         for (name, part) in &self.parts {
-            let seen = part
-                .election
-                .part("web", part.now, part.wall(), &part.settings);
-            self.group.handle_part(now, name, seen);
+            self.group.handle_part(now, name, part.part());
         }
         let changes = self.group.assign(now);
         let count = changes.len();
@@ -345,13 +349,60 @@ fn a_part_ranks_its_members_by_the_strategy_alone() {
     group.join("d", 3);
     let part = group.parts.get_mut("p0").unwrap();
     part.change("c.p0", |candidate| candidate.created = Timestamp::MIN);
-    let (now, wall) = (part.now, part.wall());
-    let seen = part.election.part("web", now, wall, &part.settings);
-    let ranks = seen.candidates.iter();
-    let ranks: Vec<_> = ranks.map(|it| (it.member.as_str(), it.rank)).collect();
+    let seen = part.part().candidates;
+    let ranks: Vec<_> = seen
+        .iter()
+        .map(|it| (it.member.as_str(), it.rank))
+        .collect();
     assert_eq!(ranks, [("a", 1), ("b", 0), ("c", 0), ("d", 2)]);
     // The group that is named is that of the oldest one.
     assert_eq!(part.election.membership().unwrap().member, id("c"));
+}
+
+/// A part moves where its holder is a member that has accepted and can read that it is to make room.
+#[test]
+fn a_part_stays_whose_holder_cannot_be_asked_to_make_room() {
+    use PartMobility::{Fixed, Movable};
+    let unmark: ElectionChange = |part| part.change("a", |candidate| candidate.marked = false);
+    let forget_token: ElectionChange = |part| part.edit(|record| record.token = None);
+    let drop_field: ElectionChange =
+        |part| part.settings.preference_field = PreferenceField::Dropped;
+    let leave: ElectionChange = |part| part.change_spec("a", |spec| spec.membership = None);
+    let grant: ElectionChange = |part| {
+        part.edit(|record| (record.acquire_time, record.token) = (record.renew_time, None));
+    };
+    let cases: [(&[ElectionChange], PartMobility); 7] = [
+        (&[], Movable),
+        (&[leave], Fixed),
+        (&[grant], Fixed),
+        (&[unmark, forget_token], Movable),
+        (&[unmark, drop_field], Movable),
+        (&[forget_token, drop_field], Movable),
+        (&[unmark, forget_token, drop_field], Fixed),
+    ];
+    for (index, (changes, expected)) in cases.into_iter().enumerate() {
+        let mut part = ElectionFixture::led(&[("a", 1), ("b", 1)]);
+        part.belong("a", "m0");
+        part.belong("b", "m1");
+        changes.iter().for_each(|change| change(&mut part));
+        assert_eq!(part.part().mobility, expected, "case {index}");
+    }
+}
+
+/// (R5) A candidate that is passed over gets no part, and the part says until when.
+#[test]
+fn a_member_that_did_not_accept_is_not_ready_until_it_counts_again() {
+    let mut part = ElectionFixture::open(&[("a", 1)]);
+    part.belong("a", "m0");
+    part.grant("a");
+    part.release();
+    let until = part.part().due.unwrap();
+    for (now, is_ready) in [(part.now, false), (until, true)] {
+        part.now = now;
+        let seen = part.part();
+        assert_eq!(seen.candidates[0].is_ready, is_ready);
+        assert_eq!(seen.due, (!is_ready).then_some(until));
+    }
 }
 
 /// Under `elector.dev/sticky` vacant parts are spread and no leader makes room.
