@@ -164,14 +164,13 @@ impl HoldBack {
         self.forget_terms(name);
     }
 
-    /// Until when this candidate is not preferred, and why; `None` where it may be. For the one that an operator prefers
-    /// the budget is twice as large, whatever words come and go. A move for balance counts against none of these, and
-    /// comes once in that time.
+    /// Until when this candidate is not preferred, and why; `None` where it may be, as where that time is over. For the one
+    /// that an operator prefers the budget is twice as large, whatever words come and go. A move for balance counts against
+    /// none of these, and comes once in that time.
     pub(super) fn holds(
         &self,
         name: &Identity,
         kind: PreferenceKind,
-        now: Instant,
         timing: &ElectorTiming,
     ) -> Option<(Instant, HoldBackCause)> {
         let failed = self.failed.as_ref().map(|failed| {
@@ -195,11 +194,8 @@ impl HoldBack {
                 .balanced
                 .map(|at| (at.after(within), HoldBackCause::Balanced { within })),
         };
-        [failed, new, budget]
-            .into_iter()
-            .flatten()
-            .filter(|(until, _)| now < *until)
-            .max_by_key(|(until, _)| *until)
+        let longest = [failed, new, budget].into_iter().flatten();
+        longest.max_by_key(|(until, _)| *until)
     }
 
     /// When the holder was last pre-empted for the balance of its group.
@@ -500,6 +496,86 @@ fn leader(record: &LeaseRecord) -> Option<&Identity> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Says what still counts.
+    #[derive(Clone, Copy)]
+    struct StillCounts {
+        hold_backs: bool,
+        failed_hand_over: bool,
+        preemptions: bool,
+    }
+
+    impl Renumbering for StillCounts {
+        fn tells_hold_backs(&self) -> bool {
+            self.hold_backs
+        }
+
+        fn failed_hand_over(&mut self, _: &mut Instant) -> bool {
+            self.failed_hand_over
+        }
+
+        fn preemption(&mut self, _: &mut Instant) -> bool {
+            self.preemptions
+        }
+
+        fn failures(&mut self, failures: &mut u8) {
+            *failures = 1;
+        }
+    }
+
+    #[test]
+    fn what_does_not_count_any_more_is_forgotten() {
+        let failed = |failures| FailedHandOver {
+            at: Instant::default(),
+            failures,
+            standing: BTreeSet::new(),
+        };
+        let known = HoldBack {
+            failed: Some(Box::new(failed(3))),
+            preemptions: vec![Instant::default()],
+            balanced: Some(Instant::default()),
+            ..HoldBack::default()
+        };
+        let renumbered = |mut by: StillCounts| {
+            let mut memory = known.clone();
+            memory.renumber(&mut by);
+            memory
+        };
+        let all = StillCounts {
+            hold_backs: true,
+            failed_hand_over: true,
+            preemptions: true,
+        };
+        let capped = HoldBack {
+            failed: Some(Box::new(failed(1))),
+            ..known.clone()
+        };
+        assert_eq!(renumbered(all), capped);
+        let no_failure = StillCounts {
+            failed_hand_over: false,
+            ..all
+        };
+        let expected = HoldBack {
+            failed: None,
+            ..known.clone()
+        };
+        assert_eq!(renumbered(no_failure), expected);
+        let no_preemption = StillCounts {
+            preemptions: false,
+            ..all
+        };
+        let expected = HoldBack {
+            preemptions: Vec::new(),
+            balanced: None,
+            ..capped
+        };
+        assert_eq!(renumbered(no_preemption), expected);
+        let nothing = StillCounts {
+            hold_backs: false,
+            ..all
+        };
+        assert_eq!(renumbered(nothing), HoldBack::default());
+    }
 
     #[test]
     fn a_cause_is_read_as_it_is_written() {

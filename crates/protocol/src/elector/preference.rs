@@ -172,7 +172,7 @@ impl<'a> Step<'a> {
             let withdrawn = memory
                 .withdrawn_until(window, longest)
                 .map(|(until, times)| (until, HoldBackCause::Withdrawn { times }));
-            let held_back = hold_back.holds(name, kind, self.now, timing);
+            let held_back = hold_back.holds(name, kind, timing);
             let longest = held_back
                 .into_iter()
                 .chain(withdrawn)

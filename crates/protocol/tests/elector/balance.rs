@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::elector::{Action, HoldBackCause, Reason};
-use elector_protocol::{Membership, OperatorOverrides, StrategyName};
+use elector_protocol::{Membership, OperatorOverrides, StandDown, StrategyName};
 
 use crate::fixture::{ElectionFixture, assert_reason, id};
 use crate::hold_back::held_back;
@@ -128,6 +128,9 @@ fn a_move_between_equals_of_one_group_is_one_for_balance() {
     let mut preferred = led(&[("b", 2), ("a", 2)]);
     preferred.prefer("a", 100.0);
     assert!(!moved(&mut preferred, "a"), "an operator prefers a");
+    let mut stands_down = led(&[("b", 2), ("a", 2)]);
+    stands_down.stand_down("b", Some(StandDown::Untimed));
+    assert!(!moved(&mut stands_down, "a"), "b is to stand down");
 }
 
 /// (R16) Another assignment is news: the first preference of a term is withdrawn at once, and later ones stand as long as

@@ -94,7 +94,8 @@ impl GroupFixture {
         let count = changes.len();
         for change in changes {
             let part = self.parts.get_mut(&change.part).unwrap();
-            part.election.handle_assigned(change.candidate);
+            part.election.handle_assigned(change.candidate.clone());
+            assert_eq!(part.election.assigned(), change.candidate.as_ref());
         }
         count
     }
@@ -387,6 +388,26 @@ fn a_part_stays_whose_holder_cannot_be_asked_to_make_room() {
         changes.iter().for_each(|change| change(&mut part));
         assert_eq!(part.part().mobility, expected, "case {index}");
     }
+}
+
+/// (R23) A part that moved for balance stays where it is for ten minutes, and says so.
+#[test]
+fn a_part_that_moved_for_balance_stays_for_ten_minutes() {
+    let mut part = ElectionFixture::led(&[("b", 1), ("a", 1)]);
+    part.belong("a", "m0");
+    part.belong("b", "m1");
+    part.edit(|record| record.strategy = Some(StrategyName::oldest_emulation_version()));
+    let strategy = part.record().strategy;
+    part.lease(part.record().preferring(Some(id("a")), strategy));
+    part.grant("a");
+    part.accept();
+    let until = part.now.after(Duration::from_secs(600));
+    part.keep(599);
+    assert_eq!(part.part().mobility, PartMobility::Fixed);
+    assert_eq!(part.part().due, Some(until));
+    part.keep(1);
+    assert_eq!(part.part().mobility, PartMobility::Movable);
+    assert_eq!(part.part().due, None);
 }
 
 /// (R5) A candidate that is passed over gets no part, and the part says until when.

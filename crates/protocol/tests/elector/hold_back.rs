@@ -90,6 +90,21 @@ fn after_a_failed_hand_over_no_candidate_is_preferred_for_a_minute() {
     }
 }
 
+/// (R23) In that minute the lease goes to one that has led, where that answers; then to the best.
+#[test]
+fn a_free_lease_goes_to_one_that_has_led_for_a_minute() {
+    for (seconds, expected) in [(59, "b"), (60, "c")] {
+        let mut fixture = failed();
+        fixture.remove("a");
+        live(&mut fixture, seconds - 1, "c");
+        fixture.release();
+        fixture.ping();
+        fixture.pass(1.0);
+        fixture.ack("b");
+        fixture.grants(expected);
+    }
+}
+
 /// (R23) What is held back, why and until when, in words.
 #[test]
 fn a_hold_back_says_what_is_held_back_and_why_and_until_when() {
