@@ -342,7 +342,7 @@ fn the_parts_of_a_group_are_assigned_by_the_ages_of_their_candidates() {
         let members = groups[&("ns".into(), "web".into())].members();
         let members: Vec<_> = members.map(|(name, ..)| name.to_string()).collect();
         assert_eq!(members, ["m0", "m1"]);
-        let of = |key| elections[&key].assigned.as_ref().map(|it| it.to_string());
+        let of = |key| elections[&key].assigned.as_ref().map(ToString::to_string);
         let elsewhere = [of(LeaseKey::new("ns2", "a")), of(key("c")), of(key("d"))];
         assert_eq!(elsewhere, [Some("a-m0".to_owned()), None, None]);
         [of(key("a")).unwrap(), of(key("b")).unwrap()]

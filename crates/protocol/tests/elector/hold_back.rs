@@ -90,18 +90,42 @@ fn after_a_failed_hand_over_no_candidate_is_preferred_for_a_minute() {
     }
 }
 
-/// (R23) In that minute the lease goes to one that has led, where that answers; then to the best.
+/// (R23) A free lease goes to one that has led, where that answers: for that minute, and for ten minutes before a candidate
+/// that has appeared since. Then it goes to the best.
 #[test]
-fn a_free_lease_goes_to_one_that_has_led_for_a_minute() {
-    for (seconds, expected) in [(59, "b"), (60, "c")] {
+fn a_free_lease_goes_to_one_that_has_led_for_as_long_as_a_failure_counts() {
+    for (best, seconds, expected) in [
+        ("c", 59, "b"),
+        ("c", 60, "c"),
+        ("d", 599, "b"),
+        ("d", 600, "d"),
+    ] {
         let mut fixture = failed();
         fixture.remove("a");
-        live(&mut fixture, seconds - 1, "c");
+        if best == "d" {
+            fixture.remove("c");
+            fixture.register("d", 0);
+        }
+        live(&mut fixture, seconds - 1, best);
         fixture.release();
         fixture.ping();
         fixture.pass(1.0);
         fixture.ack("b");
         fixture.grants(expected);
+    }
+}
+
+/// (R23) Failures in a row are an hour apart at most.
+#[test]
+fn a_failure_is_forgotten_after_an_hour() {
+    for (seconds, failures, held) in [(3_599, 2, 120), (3_600, 1, 60)] {
+        let mut fixture = failed();
+        fixture.remove("a");
+        fixture.register("d", 1);
+        live(&mut fixture, seconds - 5, "c");
+        fail(&mut fixture, "c");
+        fixture.ack("d");
+        assert_eq!(held_back(&fixture), Some((after(failures), held)));
     }
 }
 
