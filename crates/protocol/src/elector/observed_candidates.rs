@@ -16,10 +16,6 @@ impl ObservedCandidates {
         Self(Vec::new())
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -146,7 +146,7 @@ impl<'a> PingRound<'a> {
                 Liveness::Acked | Liveness::Silent => {}
             }
         }
-        if !self.awaited.is_empty() || !self.pings.is_empty() {
+        if !self.awaited.is_empty() {
             return;
         }
         for (_, seen) in regular.iter().chain(passed_over) {

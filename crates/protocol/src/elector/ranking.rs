@@ -57,7 +57,7 @@ impl Election {
             .as_ref()
             .and_then(|name| self.contenders(name, now, wall));
         let ranked = contenders.as_ref().map_or(&[][..], |all| &all.ranked);
-        let mut candidates = Vec::with_capacity(self.candidates.len());
+        let mut candidates = Vec::with_capacity(self.candidates.iter().len());
         for (index, contender) in ranked.iter().enumerate() {
             let because = |better, other| {
                 let all = contenders.as_ref();
