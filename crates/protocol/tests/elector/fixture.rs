@@ -7,8 +7,8 @@ use elector_protocol::elector::{
 };
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    OperatorOverrides, OperatorPreference, Rejection, ResourceVersion, StandDown, StrategyName,
-    Timestamp, Token, Uid,
+    OperatorOverrides, OperatorPreference, Rejection, Renumber, Renumbering, ResourceVersion,
+    StandDown, StrategyName, Timestamp, Token, Uid,
 };
 
 /// The longest that an operator's word may last, in seconds (R16).
@@ -22,6 +22,21 @@ pub(crate) struct ElectionFixture {
     pub(crate) version: u64,
     /// The operator's word on the Lease: its next revisions say it too.
     pub(crate) overrides: OperatorOverrides,
+}
+
+/// Moves each reading of the clock by an hour, and each revision by a thousand.
+struct Later;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+impl Renumbering for Later {
+    fn instant(&mut self, instant: &mut Instant) {
+        *instant = instant.after(HOUR);
+    }
+
+    fn version(&mut self, version: &mut ResourceVersion) {
+        version.0 += 1000;
+    }
 }
 
 /// Something that happens to an election.
@@ -93,8 +108,23 @@ impl ElectionFixture {
         .unwrap()
     }
 
+    /// The decision, which is the same where all numbers of the state are moved: what a checker relies on that tells states
+    /// apart.
     pub(crate) fn step(&self) -> Decision {
-        self.election.step(self.now, self.wall(), &self.settings)
+        let (wall, settings) = (self.wall(), &self.settings);
+        let decision = self.election.step(self.now, wall, settings);
+        let mut moved = self.election.clone();
+        moved.renumber(&mut Later);
+        let after = moved.step(self.now.after(HOUR), wall, settings);
+        let mut effects = decision.effects.clone();
+        effects.renumber(&mut Later);
+        assert_eq!(
+            (&after.effects, &after.reason),
+            (&effects, &decision.reason)
+        );
+        let wake_at = decision.wake_at().map(|at| at.after(HOUR));
+        assert_eq!(after.wake_at(), wake_at);
+        decision
     }
 
     pub(crate) fn next_version(&mut self) -> ResourceVersion {

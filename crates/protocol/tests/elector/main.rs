@@ -21,7 +21,6 @@ mod ping_round;
 mod preempting;
 mod preferring;
 mod records;
-mod renumbering;
 mod stand_down;
 mod stopwatch;
 mod strategies;
