@@ -117,6 +117,22 @@ fn a_preferred_candidate_is_pinged_ever_more_seldom_up_to_a_minute() {
     assert_eq!(fixture.action(), Action::Withdraw);
 }
 
+/// (R15, R16) What another elector prefers is withdrawn when both the ack window and the time of the preference are over,
+/// and the elector wakes for both.
+#[test]
+fn a_preference_of_another_elector_waits_for_an_ack_and_for_its_own_time() {
+    let mut fixture = ElectionFixture::led(&[("b", 2), ("c", 1)]);
+    fixture.keep(10);
+    assert_eq!(fixture.ping(), ["c"]);
+    fixture.keep(1);
+    fixture.preferred_by_another(Some("c"));
+    assert_eq!(fixture.wake(), (1.0, WakeReason::AckWindow));
+    fixture.keep(1);
+    assert_eq!(fixture.wake().0, 1.0);
+    fixture.keep(1);
+    assert_eq!(fixture.action(), Action::Withdraw);
+}
+
 /// (R15, L6) Where the lease has changed hands, the ack of long ago is old at once.
 #[test]
 fn a_preferred_candidate_is_pinged_at_once_when_the_lease_changes_hands() {
