@@ -142,6 +142,15 @@ fn a_better_candidate_is_preferred_when_it_acks() {
     assert_eq!(explained.preferred_holder, Some(id("a")));
 }
 
+/// When a preference was written is in no object, so it has stood for as long as any elector would let it.
+#[test]
+fn a_preference_for_a_candidate_that_is_no_better_is_withdrawn() {
+    let mut lease = held("b", -1);
+    lease.as_mut().unwrap().0.record.preferred_holder = Some(id("a"));
+    let both = ["a", "b"].map(|name| candidate(name, "1.2.0", None, -1));
+    assert_eq!(explain(lease, both.into()).action, Action::Withdraw);
+}
+
 #[test]
 fn times_at_both_ends_of_the_calendar_are_no_trouble() {
     let mut ancient = candidate("a", "1.1.0", None, 0);
