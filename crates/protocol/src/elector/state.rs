@@ -171,12 +171,10 @@ impl Election {
         version: Option<ResourceVersion>,
         source: NewsSource,
     ) {
-        match (self.watch.presence(), version) {
-            (LeasePresence::Present(known), Some(version)) if version < known.snapshot.version => {
-                return;
-            }
-            (LeasePresence::Absent { .. }, _) if source != NewsSource::List => return,
-            _ => {}
+        if let (LeasePresence::Present(known), Some(version)) = (self.watch.presence(), version)
+            && version < known.snapshot.version
+        {
+            return;
         }
         self.watch.observe_absence(now, source);
         self.last_holder = None;

@@ -159,6 +159,16 @@ fn a_blanked_lease_is_not_free() {
     fixture.says("the lease is unheld, but a former holder may lead for another 15.0s");
 }
 
+/// Nothing is known of a record that cannot be read, so nothing is decided about it.
+#[test]
+fn a_lease_that_cannot_be_read_is_neither_held_nor_absent() {
+    let mut fixture = ElectionFixture::led(&[("a", 1), ("b", 2)]);
+    fixture.election.handle_lease_unreadable();
+    assert!(fixture.election.lease().is_none());
+    fixture.pass(3600.0);
+    assert_eq!(fixture.action(), Action::Wait);
+}
+
 /// (R4) A deletion that is older than what is known is no news.
 #[test]
 fn a_deletion_of_long_ago_is_ignored() {

@@ -527,3 +527,45 @@ fn what_an_assignment_looks_at_has_it_done_anew() {
         assert_eq!(found.map(|parts| parts.len()), due.map(|_| 1));
     }
 }
+
+/// Of several moves a member takes part in one at a time, and first in one that has begun.
+#[test]
+fn a_move_that_has_begun_goes_before_the_others() {
+    let now = Instant::from_epoch(Duration::from_secs(100));
+    for begun in ["p0", "p1"] {
+        let mut group = LeaseGroup::default();
+        assert!(group.is_empty());
+        for name in ["p0", "p1", "p2", "p3"] {
+            let mut part = movable(&[("x", 0), ("y", 0)]);
+            part.preferred = (name == begun).then(|| id("x"));
+            group.handle_part(now, &name.into(), part);
+        }
+        assert!(!group.is_empty());
+        group.assign(now.after(LeaseGroup::SETTLING));
+        let moves = group.parts().filter(|(.., to)| *to == Some(&id("x")));
+        let moves: Vec<_> = moves.map(|(name, ..)| &**name).collect();
+        assert_eq!(moves, [begun]);
+    }
+}
+
+/// What a process let expire counts for its Pod, and for an hour.
+#[test]
+fn a_lapse_counts_for_an_hour_against_the_processes_of_its_pod() {
+    let now = Instant::from_epoch(Duration::from_secs(100));
+    let (next, other) = ("b-0-0000000000000001", "c-0-0000000000000001");
+    for (seconds, wait) in [(3_599, 60), (3_600, 30)] {
+        let mut group = LeaseGroup::default();
+        let part = GroupPart {
+            lapse: Some((id("b-0-0000000000000000"), now)),
+            ..movable(&[(next, 0), (other, 0)])
+        };
+        group.handle_part(now, &"p".into(), part);
+        group.assign(now.after(Duration::from_secs(seconds)));
+        let waits = group.members().map(|(name, _, settles_at)| {
+            let wait = settles_at.since(now).as_secs();
+            (name.to_string(), wait)
+        });
+        let expected = [(next.to_owned(), wait), (other.to_owned(), 30)];
+        assert_eq!(waits.collect::<Vec<_>>(), expected);
+    }
+}
