@@ -520,7 +520,7 @@ impl<'a> Placement<'a> {
                 continue;
             }
             let to = to.map(|to| self.names[to]);
-            match part.preferred.is_some() && part.preferred.as_ref() == to {
+            match part.preferred.as_ref() == to {
                 true => begun.push(index),
                 false => others.push(index),
             }

@@ -292,6 +292,9 @@ fn the_parts_of_a_dead_member_are_spread_and_it_gets_none() {
     group.pass(120);
     assert_eq!(group.loads(), loads(&[("b", 5), ("c", 4)]));
     assert_eq!(group.group.counts().members, 2);
+    let present = group.group.members().filter(|(_, is_member, _)| *is_member);
+    let present: Vec<_> = present.map(|(name, ..)| name.to_string()).collect();
+    assert_eq!(present, ["b", "c"]);
     // One ack, for any part, and it is a member again, and a newcomer.
     group.dead.clear();
     group.parts.get_mut("p0").unwrap().ack("a.p0");
@@ -532,19 +535,19 @@ fn what_an_assignment_looks_at_has_it_done_anew() {
 #[test]
 fn a_move_that_has_begun_goes_before_the_others() {
     let now = Instant::from_epoch(Duration::from_secs(100));
-    for begun in ["p0", "p1"] {
+    for (asked, for_whom, first) in [("p0", "x", "p0"), ("p1", "x", "p1"), ("p1", "z", "p0")] {
         let mut group = LeaseGroup::default();
         assert!(group.is_empty());
         for name in ["p0", "p1", "p2", "p3"] {
             let mut part = movable(&[("x", 0), ("y", 0)]);
-            part.preferred = (name == begun).then(|| id("x"));
+            part.preferred = (name == asked).then(|| id(for_whom));
             group.handle_part(now, &name.into(), part);
         }
         assert!(!group.is_empty());
         group.assign(now.after(LeaseGroup::SETTLING));
         let moves = group.parts().filter(|(.., to)| *to == Some(&id("x")));
         let moves: Vec<_> = moves.map(|(name, ..)| &**name).collect();
-        assert_eq!(moves, [begun]);
+        assert_eq!(moves, [first]);
     }
 }
 
@@ -567,5 +570,24 @@ fn a_lapse_counts_for_an_hour_against_the_processes_of_its_pod() {
         });
         let expected = [(next.to_owned(), wait), (other.to_owned(), 30)];
         assert_eq!(waits.collect::<Vec<_>>(), expected);
+    }
+}
+
+/// What expires within half a minute counts once, and an hour without makes the next the first.
+#[test]
+fn lapses_in_a_row_double_the_wait() {
+    let at = |seconds: u64| Instant::from_epoch(Duration::from_secs(100 + seconds));
+    let next = id("b-0-0000000000000001");
+    for (second, wait) in [(29, 60), (30, 120), (3_599, 120), (3_600, 60)] {
+        let mut group = LeaseGroup::default();
+        for (name, lapsed) in [("p0", 0), ("p1", second)] {
+            let part = GroupPart {
+                lapse: Some((id("b-0-0000000000000000"), at(lapsed))),
+                ..movable(&[(next.as_str(), 0)])
+            };
+            group.handle_part(at(lapsed), &name.into(), part);
+        }
+        let (.., settles_at) = group.members().next().unwrap();
+        assert_eq!(settles_at.since(at(second)).as_secs(), wait, "{second}");
     }
 }
