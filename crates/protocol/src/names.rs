@@ -335,6 +335,7 @@ mod tests {
         assert_eq!(Identity::new(&*megabyte).unwrap().as_str(), megabyte);
         let key = LeaseKey::new(&*longest, &*megabyte);
         assert_eq!(key.to_string(), format!("{longest}/{longest}…"));
+        assert_eq!((key.namespace(), key.name()), (&*longest, &*megabyte));
     }
 
     #[test]
@@ -390,7 +391,11 @@ mod tests {
             "é",
             "",
         ] {
-            assert_eq!(Uid::new(text).to_string(), text);
+            let uid = Uid::new(text);
+            assert_eq!(
+                (uid.to_string(), format!("{uid:?}")),
+                (text.to_owned(), format!("Uid({text:?})"))
+            );
         }
         let uuid = |text| matches!(Uid::new(text).0, UidText::Uuid(_));
         assert!(uuid("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"));

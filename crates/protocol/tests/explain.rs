@@ -318,7 +318,7 @@ fn the_parts_of_a_group_are_assigned_by_the_ages_of_their_candidates() {
         candidate.created = at(created);
         candidate
     };
-    // What is assigned of parts a and b, which m0 leads, where m1 has been there for so long.
+    // The candidates that parts a and b are assigned, which m0 leads, where m1 has been there for so long.
     let assigned = |of_a, of_b| {
         let part = |name: &str, created| Objects {
             lease: held(&format!("{name}-m0"), -1),

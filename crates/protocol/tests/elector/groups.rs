@@ -551,7 +551,7 @@ fn a_move_that_has_begun_goes_before_the_others() {
     }
 }
 
-/// What a process let expire counts for its Pod, and for an hour.
+/// A lease that a process let expire counts against its Pod, and for an hour.
 #[test]
 fn a_lapse_counts_for_an_hour_against_the_processes_of_its_pod() {
     let now = Instant::from_epoch(Duration::from_secs(100));
@@ -573,7 +573,7 @@ fn a_lapse_counts_for_an_hour_against_the_processes_of_its_pod() {
     }
 }
 
-/// What expires within half a minute counts once, and an hour without makes the next the first.
+/// Leases that expire within half a minute count once, and an hour without makes the next one the first.
 #[test]
 fn lapses_in_a_row_double_the_wait() {
     let at = |seconds: u64| Instant::from_epoch(Duration::from_secs(100 + seconds));
