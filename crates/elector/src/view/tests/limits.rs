@@ -145,7 +145,7 @@ fn where_none_answers_the_youngest_give_their_places_to_those_that_wait_until_th
     unusable.candidate.version = ResourceVersion(5000);
     unusable.candidate.spec = Arc::new(Err(Rejection::Malformed("spec".to_owned())));
     world.candidate(unusable);
-    // Whatever the last holder answers, it stays.
+    // The last holder stays, whatever it answers.
     world.lease(lease("l", 2000, held("c00063", 1)));
     (2..64).for_each(|second| world.candidate(pinged(second)));
     world.now += 2_000;
