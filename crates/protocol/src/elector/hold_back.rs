@@ -498,7 +498,6 @@ mod tests {
     use super::*;
 
     /// Says what still counts.
-    #[derive(Clone, Copy)]
     struct StillCounts {
         hold_backs: bool,
         failed_hand_over: bool,
@@ -541,40 +540,19 @@ mod tests {
             memory.renumber(&mut by);
             memory
         };
-        let all = StillCounts {
-            hold_backs: true,
-            failed_hand_over: true,
-            preemptions: true,
+        let by = |hold_backs, failed_hand_over, preemptions| StillCounts {
+            hold_backs,
+            failed_hand_over,
+            preemptions,
         };
-        let capped = HoldBack {
-            failed: Some(Box::new(failed(1))),
-            ..known.clone()
-        };
-        assert_eq!(renumbered(all), capped);
-        let no_failure = StillCounts {
-            failed_hand_over: false,
-            ..all
-        };
-        let expected = HoldBack {
-            failed: None,
-            ..known.clone()
-        };
-        assert_eq!(renumbered(no_failure), expected);
-        let no_preemption = StillCounts {
-            preemptions: false,
-            ..all
-        };
-        let expected = HoldBack {
-            preemptions: Vec::new(),
-            balanced: None,
-            ..capped
-        };
-        assert_eq!(renumbered(no_preemption), expected);
-        let nothing = StillCounts {
-            hold_backs: false,
-            ..all
-        };
-        assert_eq!(renumbered(nothing), HoldBack::default());
+        let mut expected = known.clone();
+        expected.failed = Some(Box::new(failed(1)));
+        assert_eq!(renumbered(by(true, true, true)), expected);
+        expected.failed = None;
+        assert_eq!(renumbered(by(true, false, true)), expected);
+        (expected.preemptions, expected.balanced) = (Vec::new(), None);
+        assert_eq!(renumbered(by(true, false, false)), expected);
+        assert_eq!(renumbered(by(false, true, true)), HoldBack::default());
     }
 
     #[test]
