@@ -398,8 +398,6 @@ impl<'a> ElectorSession<'a> {
     /// Decides about one lease and says which requests follow.
     fn decide(&mut self, key: &LeaseKey, now: Instant) -> Vec<ElectionRequest> {
         self.follow_group(key, now);
-        let (wall, timing) = (self.clock.wall(), self.step.timing());
-        self.inputs.view.replace_silent(key, now, wall, timing);
         let election = match self.inputs.view.election(key) {
             None => {
                 self.queue.forget(key);
@@ -430,7 +428,8 @@ impl<'a> ElectorSession<'a> {
                 return Vec::new();
             }
         }
-        let (authority, carrier) = (self.builtin.get(), self.writer.carrier());
+        let (wall, carrier) = (self.clock.wall(), self.writer.carrier());
+        let authority = self.builtin.get();
         let decision = match self.step.run(election, now, wall, carrier, authority) {
             StepResult::Decided(decision) => decision,
             StepResult::Left => {
@@ -450,9 +449,15 @@ impl<'a> ElectorSession<'a> {
                 return Vec::new();
             }
         };
+        if let Reason::NoAck(silent) = &decision.reason
+            && self.inputs.view.replace_silent(key, now, silent)
+        {
+            self.queue.add(key.clone(), now.since_epoch());
+            return Vec::new();
+        }
         let wake = decision.wake.map(|wake| display(wake.after(now)));
         debug!(lease = %key, action = %decision.action(), reason = %decision.reason, wake, "decided");
-        let (lease, failures) = (election.lease(), &mut self.inputs.failures);
+        let (lease, failures) = (self.inputs.view.lease(key), &mut self.inputs.failures);
         self.events
             .record_decision(now, wall, key, lease, &decision, failures);
         self.monitor.note_decision(now, key, &decision.reason);

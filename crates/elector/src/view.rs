@@ -21,7 +21,7 @@ use std::sync::Arc;
 use elector_api::{Lease, Malformed};
 use elector_protocol::elector::Election;
 use elector_protocol::{
-    ElectorTiming, Instant, LeaseKey, LeaseSnapshot, ObservedLease, ResourceVersion, Timestamp,
+    Identity, Instant, LeaseKey, LeaseSnapshot, ObservedLease, ResourceVersion,
 };
 use elector_runtime::panic_text;
 
@@ -178,17 +178,15 @@ impl View {
         std::mem::take(&mut self.panics)
     }
 
-    /// Has others considered where no candidate of a lease answers and more wait.
+    /// Has those considered that wait where no candidate of a lease answers, and says whether there are any.
     pub(crate) fn replace_silent(
         &mut self,
         key: &LeaseKey,
         now: Instant,
-        wall: Timestamp,
-        timing: &ElectorTiming,
-    ) {
-        if let Some(entry) = self.elections.get_mut(key) {
-            entry.replace_silent(now, wall, timing);
-        }
+        silent: &[Identity],
+    ) -> bool {
+        let entry = self.elections.get_mut(key);
+        entry.is_some_and(|entry| entry.replace_silent(now, silent))
     }
 
     /// The election of a lease that candidates name, or the reason why its Lease cannot be judged.

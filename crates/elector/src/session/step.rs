@@ -37,10 +37,6 @@ impl StepRunner {
         }
     }
 
-    pub(crate) const fn timing(&self) -> &ElectorTiming {
-        &self.timing
-    }
-
     /// The settings of a step. `carrier` is what the server does with a preferred holder, as far as that is known.
     pub(crate) fn settings(&self, carrier: Carrier) -> Settings {
         Settings {

@@ -4,9 +4,7 @@
 use std::cmp::Reverse;
 
 use elector_protocol::elector::NewsSource;
-use elector_protocol::{
-    CandidateRecord, ElectorTiming, Identity, Instant, LeaseSnapshot, ResourceVersion, Timestamp,
-};
+use elector_protocol::{CandidateRecord, Identity, Instant, LeaseSnapshot, ResourceVersion};
 
 use crate::view::lease_entry::LeaseEntry;
 use crate::view::limits::LEASE_CANDIDATES;
@@ -93,24 +91,24 @@ impl LeaseEntry {
 
     /// Where none of those that are considered answers (R15), gives their places to those that wait: a process that is
     /// killed again and again may leave more candidates behind than there are places. The youngest go first, so that the
-    /// others stay until they are collected.
-    pub(super) fn replace_silent(&mut self, now: Instant, wall: Timestamp, timing: &ElectorTiming) {
-        if self.waiting.successor().is_none() {
-            return;
-        }
+    /// others stay until they are collected. Says whether a place changed hands.
+    pub(super) fn replace_silent(&mut self, now: Instant, silent: &[Identity]) -> bool {
         let protected = self.protected();
-        let silent = self.election.unanswered(now, wall, timing).into_iter();
-        let silent = silent.filter(|candidate| !protected.contains(&candidate.name));
+        let candidates = self.election.candidates();
+        let silent =
+            candidates.filter(|it| silent.contains(&it.name) && !protected.contains(&it.name));
         let mut silent: Vec<_> = silent.cloned().collect();
         silent.sort_by_cached_key(|candidate| Reverse(Seniority::of(candidate)));
+        let mut changed = false;
         for candidate in silent {
             let Some(successor) = self.waiting.successor().cloned() else {
-                return;
+                break;
             };
             self.election.handle_candidate_gone(&candidate.name, None);
             self.waiting.insert_silent(candidate);
-            self.admit(now, &successor);
+            changed |= self.admit(now, &successor);
         }
+        changed
     }
 
     /// Gives the places to those that come first, and says whether a place changed hands.

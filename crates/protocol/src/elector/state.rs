@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::elector::group_memory::GroupMemory;
 use crate::elector::hold_back::HoldBack;
-use crate::elector::observation::{Liveness, ObservedCandidate};
+use crate::elector::observation::ObservedCandidate;
 use crate::elector::observed_candidates::ObservedCandidates;
 use crate::elector::seen_preference::{CandidateNews, SeenPreference};
 use crate::lease::LeaseSnapshot;
@@ -15,7 +15,7 @@ use crate::names::{Identity, ResourceVersion, Uid};
 use crate::rejection::Rejection;
 use crate::renumber::renumber;
 use crate::spec::{CandidateRecord, CandidateSpec};
-use crate::time::{Instant, Timestamp};
+use crate::time::Instant;
 use crate::timing::{ElectorTiming, LONGEST_LEASE};
 
 /// One lease and its candidates, as one elector saw them.
@@ -105,23 +105,6 @@ impl Election {
     /// The candidates that name this lease, by name.
     pub fn candidates(&self) -> impl Iterator<Item = &CandidateRecord> {
         self.candidates.iter().map(|seen| &seen.candidate)
-    }
-
-    /// The candidates that left a ping unanswered ([R15](crate::rules#r15)), where no other one is left that could lead.
-    pub fn unanswered(
-        &self,
-        now: Instant,
-        wall: Timestamp,
-        timing: &ElectorTiming,
-    ) -> Vec<&CandidateRecord> {
-        let is_silent =
-            |seen: &ObservedCandidate| seen.liveness(now, None, timing) == Liveness::Silent;
-        let (silent, others): (Vec<_>, Vec<_>) =
-            self.candidates.iter().partition(|seen| is_silent(seen));
-        if others.iter().any(|seen| seen.offer(now, wall).is_some()) {
-            return Vec::new();
-        }
-        silent.iter().map(|seen| &seen.candidate).collect()
     }
 
     /// True if nothing here is worth remembering at `now`: no Lease, no candidate, and an absence that no

@@ -105,7 +105,7 @@ fn an_unmarked_candidate_has_longer_to_ack() {
         fixture.change("a", |candidate| candidate.announced = None);
         assert_reason!(fixture, Reason::AwaitAck(_));
         fixture.pass(0.001);
-        assert_reason!(fixture, Reason::NoAck(_));
+        assert_eq!(fixture.reason(), Reason::NoAck(vec![id("a")]));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which candidates the elector pings, when, and for how long it waits for them (R15).
 
 use elector_protocol::elector::{Action, Effect, Reason, WakeReason};
-use elector_protocol::{LeaseRecord, StandDown, Timestamp};
+use elector_protocol::{LeaseRecord, Timestamp};
 
 use crate::fixture::{ElectionFixture, assert_reason, held, id, pinged};
 
@@ -225,27 +225,4 @@ fn an_ack_that_is_stale_already_wakes_no_elector() {
     fixture.pass(5.0);
     assert_eq!(fixture.wake(), (14.0, WakeReason::Expiry));
     assert_reason!(fixture, Reason::HolderLate { .. });
-}
-
-/// (R15) An elector that knows of more candidates asks those then.
-#[test]
-fn those_that_did_not_answer_are_named_once_no_other_is_left_that_could_lead() {
-    let mut fixture = ElectionFixture::open(&[("a", 1), ("b", 2)]);
-    let unanswered = |fixture: &ElectionFixture| {
-        let (now, wall, timing) = (fixture.now, fixture.wall(), &fixture.settings.timing);
-        let silent = fixture.election.unanswered(now, wall, timing).into_iter();
-        silent.map(|it| it.name.to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(fixture.ping(), ["a"]);
-    fixture.pass(2.0);
-    assert_eq!(unanswered(&fixture), [""; 0], "b was not asked");
-    assert_eq!(fixture.ping(), ["b"]);
-    fixture.pass(1.9);
-    assert_eq!(unanswered(&fixture), [""; 0], "b may still answer");
-    fixture.pass(0.1);
-    assert_eq!(unanswered(&fixture), ["a", "b"]);
-    fixture.ack("b");
-    assert_eq!(unanswered(&fixture), [""; 0]);
-    fixture.stand_down("b", Some(StandDown::Untimed));
-    assert_eq!(unanswered(&fixture), ["a"]);
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use elector_protocol::{
-    CandidateSpec, ElectorTiming, Identity, LeaseKey, LeaseRecord, OperatorPreference, Rejection,
-    StrategyName, Timestamp,
+    CandidateSpec, Identity, LeaseKey, LeaseRecord, OperatorPreference, Rejection, StrategyName,
+    Timestamp,
 };
 
 use super::{ViewScene, candidate, held, id, lease, time};
@@ -129,39 +129,25 @@ fn the_candidate_that_an_operator_prefers_is_considered() {
 /// (R15) Those that crashed without a word must not keep the others from an election for half an hour.
 #[test]
 fn where_none_answers_the_youngest_give_their_places_to_those_that_wait_until_they_write() {
-    let pinged = |second: i64| {
-        let mut seen = created(&format!("c{second:05}"), second);
-        seen.candidate.ping = seen.candidate.next_ping();
-        seen.candidate.version = ResourceVersion(seen.candidate.version.0 + 100_000);
-        seen
-    };
-    let replace = |world: &mut ViewScene| {
-        let (at, timing) = (world.at(), ElectorTiming::default());
-        let (key, wall) = (super::key("l"), Timestamp::MIN);
-        world.view.replace_silent(&key, at, wall, &timing);
+    let replace = |world: &mut ViewScene, silent: &[String]| {
+        let silent: Vec<_> = silent.iter().map(|name| id(name)).collect();
+        let at = world.at();
+        world.view.replace_silent(&super::key("l"), at, &silent)
     };
     let mut world = crowded();
-    let mut unusable = created("c00001", 1);
-    unusable.candidate.version = ResourceVersion(5000);
-    unusable.candidate.spec = Arc::new(Err(Rejection::Malformed("spec".to_owned())));
-    world.candidate(unusable);
     // The last holder stays, whatever it answers.
     world.lease(lease("l", 2000, held("c00063", 1)));
-    (2..64).for_each(|second| world.candidate(pinged(second)));
-    world.now += 2_000;
-    replace(&mut world);
-    assert_eq!(world.names("l"), named(0..64), "one was not asked");
-    world.candidate(pinged(0));
-    world.now += 1_999;
-    replace(&mut world);
-    assert_eq!(world.names("l"), named(0..64), "it has time to answer");
     // Three wait, so three give their places away.
     (67..100).for_each(|second| world.candidate_gone(&format!("c{second:05}"), None));
-    world.now += 1;
-    replace(&mut world);
+    assert!(!replace(&mut world, &named(63..64)));
+    assert!(replace(&mut world, &named(0..64)));
     let expected = [named(0..60), named(63..67)].concat();
     assert_eq!(world.names("l"), expected);
-    let mut alive = pinged(61);
+    assert!(
+        !replace(&mut world, &named(0..67)),
+        "all that wait are silent"
+    );
+    let mut alive = created("c00061", 61);
     alive.candidate.renew = Timestamp::from_micros(2);
     alive.candidate.version = ResourceVersion(300_000);
     world.candidate(alive);
