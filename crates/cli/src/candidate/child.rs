@@ -152,3 +152,14 @@ impl Program {
         command
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_a_signal_ended_passes_it_on_as_shells_do() {
+        let [ended, terminated, killed] = [3 << 8, 15, 9].map(ExitStatus::from_raw);
+        assert_eq!([ended, terminated, killed].map(exit_code), [3, 143, 137]);
+    }
+}

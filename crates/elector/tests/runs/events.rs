@@ -101,6 +101,22 @@ async fn an_obstacle_is_reported_once_for_as_long_as_it_stands() {
     assert_eq!(conflicts.next(), None, "{lines:#?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_obstacle_is_reported_again_once_a_lease_has_candidates_again() {
+    let cluster = TestCluster::with_gate();
+    let _elector = RunningElector::start(&cluster, recording("pod"));
+    pass(seconds(20)).await;
+    for _ in 0..2 {
+        cluster.register_for("ns", "a", "l", "1.0.0", "example.com/mine");
+        pass(seconds(60)).await;
+        cluster.delete("leasecandidates", "ns", "a");
+        pass(seconds(5)).await;
+    }
+    let lines = reported(&cluster).await;
+    let twice = |it: &String| it.starts_with("Normal ForeignStrategy x2: ");
+    assert!(lines.iter().any(twice), "{lines:#?}");
+}
+
 /// (R23) The Event says until when, and why, for those who have nothing but objects.
 #[tokio::test(start_paused = true)]
 async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {

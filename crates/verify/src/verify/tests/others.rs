@@ -167,6 +167,17 @@ fn a_term_of_client_go_may_shrink_but_is_told() {
     assert_eq!((breach.invariant, breach.level), expected);
 }
 
+#[test]
+fn the_duration_of_a_grant_is_not_yet_that_of_the_term() {
+    let history = [
+        candidate(0.0, 2, "go", 0.0),
+        lease(0.1, 10, &json!({"holderIdentity": ""}), None),
+        lease(0.2, 11, &held("go", 1, 5, 0.2, 0.2), None),
+        lease(0.3, 12, &held("go", 1, 3, 0.2, 0.3), None),
+    ];
+    assert_eq!(verdict(&history).breaches().count(), 0);
+}
+
 /// A stranger blanks the record of `a` with this duration, and the lease is granted at that time.
 fn blanked(duration: i32, token: Option<(u64, i32)>, granted: f64) -> Vec<String> {
     let blank = json!({
