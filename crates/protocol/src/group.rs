@@ -478,7 +478,7 @@ impl<'a> Placement<'a> {
             }
             eligible.push(number);
         }
-        if part.mobility == PartMobility::Vacant && eligible.len() > 1 {
+        if eligible.len() > 1 {
             let avoid = part.avoid.as_ref().and_then(number);
             eligible.retain(|number| Some(*number) != avoid);
         }

@@ -1,4 +1,5 @@
-//! Scenarios of one holder, each named by what happens; in `properties` and `strange_inputs` arbitrary ones.
+//! Scenarios of one holder, each named by what happens; in `properties` and `strange_inputs` arbitrary ones. In `texts` the
+//! words for them.
 
 mod acquiring;
 mod doubt;
@@ -13,10 +14,12 @@ mod rejoining;
 mod resuming;
 mod shown_history;
 mod strange_inputs;
+mod texts;
 
 use self::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
-use super::{Ending, Loss, WriteKind};
+use super::{Ending, LeaseEvent, Loss, WriteKind};
 use crate::lease::LeaseRecord;
+use crate::lease_watch::NewsSource;
 use crate::names::{Term, Token};
 
 fn taken(by: &str) -> Loss {
@@ -46,6 +49,24 @@ fn a_grant_is_accepted_by_an_own_write_and_then_believed() {
     assert_eq!(fixture.record(), &accepted);
     assert_ne!(accepted.renew_time, granted.record.renew_time);
     assert_eq!(fixture.deadline(), fixture.now.after(seconds(10.0)));
+}
+
+#[test]
+fn a_list_that_shows_the_revision_that_is_known_is_no_reason_to_read() {
+    let mut fixture = HolderFixture::leading();
+    let lease = fixture.store.lease.clone().unwrap();
+    fixture.event(LeaseEvent::Seen(lease, NewsSource::List));
+    assert_eq!(fixture.reads, 0);
+}
+
+/// The end of the work of an earlier term says nothing of the next one.
+#[test]
+fn work_that_is_due_is_started_whatever_has_stopped_before() {
+    let mut fixture = HolderFixture::accepting(Network::Silent);
+    let accepted = fixture.apply_kept();
+    fixture.note_outcome(accepted);
+    fixture.work_stops();
+    assert!(matches!(fixture.work_events[..], [WorkEvent::Start(..)]));
 }
 
 #[test]

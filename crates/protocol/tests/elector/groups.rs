@@ -508,6 +508,8 @@ fn what_an_assignment_looks_at_has_it_done_anew() {
     unready.candidates[0].is_ready = false;
     let mut later = unready.clone();
     later.due = Some(now.after(Duration::from_secs(5)));
+    let mut answered = unready.clone();
+    answered.candidates[1].acked = Some(now);
     let worse = movable(&[("x", 0), ("y", 1)]);
     let alone = movable(&[("y", 1)]);
     for (part, changed, leads, members) in [
@@ -515,6 +517,7 @@ fn what_an_assignment_looks_at_has_it_done_anew() {
         (equal, false, "y", 2),
         (unready, true, "y", 2),
         (later, false, "y", 2),
+        (answered, false, "y", 2),
         (worse, true, "x", 2),
         // Without a candidate for any part it is no member.
         (alone, true, "y", 1),
@@ -528,6 +531,23 @@ fn what_an_assignment_looks_at_has_it_done_anew() {
         // A part is due at that moment, and not a moment later.
         let found = due.map(|due| group.take_due(due));
         assert_eq!(found.map(|parts| parts.len()), due.map(|_| 1));
+    }
+}
+
+/// A member that let a vacant part go gets it again where no other can.
+#[test]
+fn a_member_that_let_a_part_go_gets_it_last() {
+    let now = Instant::from_epoch(Duration::from_secs(100));
+    for (candidates, leads) in [(&[("x", 0), ("y", 0)][..], "y"), (&[("x", 0)], "x")] {
+        let mut group = LeaseGroup::default();
+        let part = GroupPart {
+            mobility: PartMobility::Vacant,
+            avoid: Some(id("x")),
+            ..movable(candidates)
+        };
+        group.handle_part(now, &"p".into(), part);
+        group.assign(now);
+        assert_eq!(group.assigned("p"), Some(id(leads)));
     }
 }
 

@@ -171,6 +171,15 @@ fn a_lease_is_left_to_others_once_more_after_an_outage() {
     }
 }
 
+#[test]
+fn a_lease_that_others_may_lead_first_is_left_to_them_for_longer() {
+    for (mode, after) in [(plain(), 18.0), (auto(), 23.0)] {
+        let mut fixture = led_by_another(mode, 15);
+        fixture.holder.handle_delay(seconds(3.0));
+        fixture.acquires_after(after);
+    }
+}
+
 /// (R16) It takes what it is granted all the same: the elector knows better.
 #[test]
 fn what_stands_down_acquires_nothing_until_it_may_lead_again() {

@@ -30,6 +30,15 @@ fn belief_counts_from_the_send_and_not_from_the_reply() {
     }
 }
 
+/// (R9) At the deadline it is too late.
+#[test]
+fn belief_ends_at_its_deadline() {
+    let fixture = HolderFixture::leading();
+    let deadline = fixture.deadline();
+    assert!(fixture.holder.believes(deadline.before(seconds(1e-9))));
+    assert!(!fixture.holder.believes(deadline));
+}
+
 /// (R22) A renewal that had no answer in time is answered beside the next one: it counts from its own send, and once.
 #[test]
 fn a_late_answer_counts_from_its_own_send_and_not_from_the_newest() {

@@ -45,6 +45,19 @@ fn a_lapsed_leader_leads_on_in_a_new_term_where_nobody_came_between() {
     }
 }
 
+/// (R20) A read counts that is answered once the work has ended.
+#[test]
+fn a_lapsed_leader_does_not_go_by_what_it_read_while_it_led() {
+    let mut fixture = HolderFixture::leading();
+    fixture.read();
+    fixture.stand_still(11.0);
+    fixture.run();
+    fixture.lost(Loss::DeadlinePassed);
+    fixture.network = Network::Silent;
+    fixture.work_stops();
+    assert_eq!(fixture.sent, []);
+}
+
 /// Its own renewal may be what came between, however late it lands.
 #[test]
 fn a_lapsed_leader_knows_its_late_renewal_as_its_own() {
