@@ -26,16 +26,6 @@ impl<R> InvalidText<R> {
             rule,
         }
     }
-
-    /// The text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The rule that it breaks.
-    pub const fn rule(&self) -> &R {
-        &self.rule
-    }
 }
 
 impl<R: fmt::Display> fmt::Display for InvalidText<R> {

@@ -166,7 +166,6 @@ impl LeaseRecord {
     pub fn acquired(&self, by: Identity, duration: Duration, token: Token, now: Timestamp) -> Self {
         let term = self.term.next();
         Self {
-            duration_seconds: Some(wire_seconds(duration)),
             token: Some(token),
             token_term: Some(term),
             ..self.granted(by, duration, now)

@@ -53,6 +53,18 @@ fn a_fresh_elector_waits_for_the_longest_lease_before_it_trusts_an_absence() {
     fixture.granted_after(3.0, "a");
 }
 
+/// (R15) What a candidate has said since the Lease is missing counts for as long as it is.
+#[test]
+fn the_candidates_of_a_lease_that_cannot_be_created_are_not_asked_again() {
+    let mut fixture = fresh();
+    fixture.pass(60.0);
+    assert_eq!(fixture.ping(), ["a"]);
+    fixture.ack("a");
+    fixture.pass(60.0);
+    assert_eq!(fixture.action(), Action::Create);
+    assert_eq!(fixture.pinged(), [""; 0]);
+}
+
 /// (R6 a) Events of an unbroken watch prove an absence, up to the ADDED event of this uid, while no revision was held.
 #[test]
 fn only_an_unbroken_watch_of_unheld_revisions_proves_an_absence() {

@@ -57,6 +57,12 @@ fn a_grant_and_a_release_write_every_field() {
         ..grant
     };
     assert_eq!(accepted().released(at(30)), release);
+    // The wire has whole seconds, and a longer lease errs to the safe side.
+    for (window, seconds) in [(4_001, 5), (5_000, 5)] {
+        let window = Duration::from_millis(window);
+        let granted = accepted().granted(id("next"), window, at(30));
+        assert_eq!(granted.duration_seconds, Some(seconds));
+    }
     let again = at(20);
     for record in [
         accepted().granted(id("next"), Duration::from_secs(5), again),
