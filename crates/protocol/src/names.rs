@@ -336,12 +336,14 @@ mod tests {
         let key = LeaseKey::new(&*longest, &*megabyte);
         assert_eq!(key.to_string(), format!("{longest}/{longest}…"));
         assert_eq!(key.name(), megabyte);
+        assert!(key > LeaseKey::new("a", "b"));
     }
 
     #[test]
-    fn a_version_and_a_term_are_shown_as_their_numbers() {
+    fn versions_tokens_and_terms_are_shown_as_their_numbers() {
         let (version, term) = (ResourceVersion(u64::MAX), Term(-1));
         assert_eq!(version.to_string(), u64::MAX.to_string());
+        assert_eq!(Token(version).to_string(), u64::MAX.to_string());
         assert_eq!(format!("{term:>4}"), "  -1");
     }
 

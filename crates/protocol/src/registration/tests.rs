@@ -117,10 +117,11 @@ fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
     registration.handle_overwritten(ResourceVersion(3));
     registration.done(3, None, Some(20));
     assert_eq!(registration.effect(), None);
+    let later = NOW.after(Registration::REPAIR_PAUSE);
+    assert_eq!(registration.step(later, at(20)).wake_at, None);
 
     registration.watch(4, None, Some(10));
     registration.handle_overwritten(ResourceVersion(4));
-    let later = NOW.after(Registration::REPAIR_PAUSE);
     let decision = registration.step(NOW, at(20));
     assert_eq!((decision.effect, decision.wake_at), (None, Some(later)));
     assert_eq!(registration.step(later, at(20)).effect, Some(repair(4)));
@@ -157,6 +158,7 @@ fn a_ping_is_acked_once_and_never_below_it() {
     registration.watch(2, Some(5000), Some(10));
     let ack = replace(2, Some(5000), 5000);
     assert_eq!(registration.effect(), Some(ack));
+    assert!(registration.is_registered(), "while it is answered");
     registration.done(3, Some(5000), Some(5000));
     // The watch shows the ping again, late.
     registration.watch(2, Some(5000), Some(10));
@@ -226,6 +228,7 @@ fn a_withdrawal_waits_for_a_write_of_unknown_outcome() {
         uid: Uid::new("u1"),
     };
     assert_eq!(registration.step(later, at(10)).effect, Some(delete));
+    assert!(!registration.is_withdrawn());
     registration.handle_outcome(later, RegistrationOutcome::Gone);
     assert_eq!(registration.step(later, at(10)).effect, None);
     assert!(registration.is_withdrawn());

@@ -81,3 +81,15 @@ fn a_sticky_lease_that_is_free_goes_to_the_candidate_that_has_been_there_for_lon
     fixture.says("the lease is released; b is the older candidate among equals");
     fixture.grants("b");
 }
+
+#[test]
+fn of_equals_the_older_one_leads_and_then_that_of_the_lower_name() {
+    let mut fixture = ElectionFixture::led(&[("c", 1), ("b", 1), ("a", 1)]);
+    fixture.release();
+    fixture.remove("c");
+    fixture.says("the lease is released; a has the lower name among equals");
+    fixture.change("a", |candidate| {
+        candidate.created = Timestamp::from_micros(2_000_000).unwrap();
+    });
+    fixture.says("the lease is released; b is the older candidate among equals");
+}
