@@ -83,9 +83,7 @@ impl OtherLayouts {
     fn note_lease(&mut self, now: Instant, lease: &Lease, source: NewsSource) {
         let name = lease.metadata.name.as_deref().unwrap_or_default();
         // A Lease that cannot be read names no holder that this process could know of.
-        if ShardLayout::of_lease(self.watch.group(), name).is_some()
-            && let Ok(snapshot) = lease.snapshot()
-        {
+        if let Ok(snapshot) = lease.snapshot() {
             self.watch.handle_lease(now, name, snapshot, source);
         }
     }

@@ -54,11 +54,6 @@ impl LayoutWatch {
         }
     }
 
-    /// The name of the group.
-    pub fn group(&self) -> &str {
-        &self.group
-    }
-
     /// Takes in a revision of a Lease of the namespace; one that is not of the group, or of this layout, is passed over.
     ///
     /// A deletion is not taken in: the holder may believe on for as long as its last record lasts, so the stop-watch of

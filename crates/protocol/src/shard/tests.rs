@@ -144,6 +144,7 @@ fn the_name_of_a_lease_shows_its_layout() {
     assert_eq!(layout(1).lease_name("web", 0), "web-0-of-1");
     let expected = "web-007-of-128-namespaces";
     assert_eq!(by_namespace.lease_name("web", 7), expected);
+    assert_eq!(layout(16).to_string(), "16 ranges of object.metadata.uid");
     let strange = "web web- web-3-of-16 web-+3-of-16 web-16-of-16 web-03-of-016 web-03-of-0 \
         web-003-of-16 web-03-of-16-x web-a-of-b other-03-of-16 web03-of-16 web-03-of-70000";
     for strange in strange.split(' ') {
