@@ -78,15 +78,13 @@ impl CandidateRecord {
         (*self.spec).as_ref()
     }
 
-    /// Shares the spec of another candidate, or of an earlier revision, where that is the same to the letter; returns whether
-    /// it is.
-    pub fn share_spec(&mut self, other: &Arc<Result<CandidateSpec, Rejection>>) -> bool {
-        let same =
-            matches!((self.offer(), &**other), (Ok(own), Ok(spec)) if own.is_identical(spec));
-        if same {
+    /// Shares the spec of another candidate, or of an earlier revision, where that is the same to the letter.
+    pub fn share_spec(&mut self, other: &Arc<Result<CandidateSpec, Rejection>>) {
+        if let (Ok(own), Ok(spec)) = (self.offer(), &**other)
+            && own.is_identical(spec)
+        {
             self.spec = Arc::clone(other);
         }
-        same
     }
 
     /// True if a ping is open by the candidate's own clock: `renewTime` is below `pingTime`.

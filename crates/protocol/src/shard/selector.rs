@@ -117,13 +117,6 @@ impl FromStr for ShardSelector {
 
 // === impl ShardSelectorError ===
 
-impl ShardSelectorError {
-    /// The rule that the text breaks.
-    pub const fn problem(&self) -> &'static str {
-        self.problem
-    }
-}
-
 impl fmt::Display for ShardSelectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "shard selector {:?}: {}", self.text, self.problem)

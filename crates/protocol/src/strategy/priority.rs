@@ -77,6 +77,13 @@ mod tests {
             assert_eq!(HighestPriority.compare(better, other), Ordering::Less);
             assert_eq!(HighestPriority.compare(other, better), Ordering::Greater);
             assert_eq!(HighestPriority.because(better, other), *because);
+            assert_eq!(HighestPriority.eligible(better), Ok(()));
         }
+        let versionless = CandidateSpec {
+            emulation: None,
+            ..spec(10, "1.0.0")
+        };
+        let why = Err(Rejection::NoEmulationVersion);
+        assert_eq!(HighestPriority.eligible(&versionless), why);
     }
 }

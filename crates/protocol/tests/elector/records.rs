@@ -1,12 +1,13 @@
 //! The records that are written, field by field, and what a record says of itself (R5, R6, R8, R12).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::{
     LeaseRecord, LifeId, Occupancy, ResourceVersion, StrategyName, Term, Timestamp, Token,
 };
 
-use crate::fixture::id;
+use crate::fixture::{ElectionFixture, id, spec};
 
 type Flaw = fn(&mut LeaseRecord);
 
@@ -123,5 +124,17 @@ fn a_grant_and_an_accepted_term_are_told_apart_by_their_fields() {
         let mut record = accepted();
         flaw(&mut record);
         assert!(!record.has_token(), "flaw {index}");
+    }
+}
+
+/// Versions that differ in build metadata are equal, and yet each is shown as it was written.
+#[test]
+fn candidates_share_a_spec_that_is_the_same_to_the_letter() {
+    let record = ElectionFixture::open(&[("a", 1)]).candidate("a");
+    for (binary, shared) in [("1.40.0", true), ("1.40.0+build", false)] {
+        let mut other = record.clone();
+        other.spec = spec(binary, "1.1.0").into();
+        other.share_spec(&record.spec);
+        assert_eq!(Arc::ptr_eq(&other.spec, &record.spec), shared);
     }
 }
