@@ -69,14 +69,15 @@ impl LeadershipChange {
         after: Option<&LeaseRecord>,
         ours: Option<&ExpectedGrant>,
     ) -> Option<Self> {
-        let transition = Transition::between(before, after).filter(|it| it.changes_hands())?;
+        let transition = Transition::between(before, after)?;
         let [previous, holder] = [before, after].map(|record| record?.holder.clone());
         let term = after.or(before).map(|record| record.term)?;
         let granted =
             |grant: &&ExpectedGrant| holder.as_ref() == Some(&grant.to) && term == grant.term;
+        let told = reason_of(transition, previous.as_ref(), holder.as_ref())?;
         let (cause, reason) = match ours.filter(granted) {
             Some(grant) => (grant.cause, grant.reason.clone()),
-            None => reason_of(transition, previous.as_ref(), holder.as_ref()),
+            None => told,
         };
         Some(Self {
             lease: lease.clone(),
@@ -118,14 +119,14 @@ impl fmt::Display for LeadershipChange {
     }
 }
 
-/// The reason for a change that others made.
+/// The reason for a change that others made, `None` where no term began or ended.
 fn reason_of(
     transition: Transition,
     previous: Option<&Identity>,
     holder: Option<&Identity>,
-) -> (ChangeCause, String) {
+) -> Option<(ChangeCause, String)> {
     let name = |of: Option<&Identity>| of.map_or("its holder", Identity::as_str).to_owned();
-    match transition {
+    Some(match transition {
         Transition::Released => (ChangeCause::Released, name(previous) + " released it"),
         Transition::Removed => {
             let reason = format!("another process removed {}", name(previous));
@@ -142,11 +143,12 @@ fn reason_of(
             name(holder) + " leads on after " + &name(previous) + ", which is dead",
         ),
         Transition::Acquired => (ChangeCause::Acquired, name(holder) + " took it"),
-        Transition::Granted | Transition::Renewed | Transition::Signalled => {
+        Transition::Granted => {
             let reason = "another elector granted it".to_owned();
             (ChangeCause::Elected, reason)
         }
-    }
+        Transition::Renewed | Transition::Signalled => return None,
+    })
 }
 
 #[cfg(test)]
@@ -218,7 +220,7 @@ mod tests {
         ] {
             let holder = Identity::new(holder);
             let reported = reason_of(transition, Some(&id("a")), holder.as_ref());
-            assert_eq!(reported, (cause, reason.to_owned()));
+            assert_eq!(reported, Some((cause, reason.to_owned())));
         }
     }
 

@@ -187,6 +187,7 @@ mod tests {
         assert_eq!(early.since(late), Duration::ZERO);
         assert!(late.since(early) > Duration::from_secs(500 * 365 * 86_400));
         assert_eq!(late, Instant::from_epoch(Duration::MAX));
+        assert_eq!(format!("{early:?}"), "Instant(1s)");
     }
 
     #[test]
@@ -198,5 +199,7 @@ mod tests {
         assert_eq!(Timestamp::from_micros(MAX_MICROS), Some(Timestamp::MAX));
         assert_eq!(Timestamp::from_micros(MIN_MICROS - 1), None);
         assert_eq!(Timestamp::from_micros(MAX_MICROS + 1), None);
+        let early = Timestamp::from_micros(-5).unwrap();
+        assert_eq!(format!("{early} {early:?}"), "-5µs Timestamp(-5)");
     }
 }

@@ -76,11 +76,6 @@ impl Transition {
             },
         )
     }
-
-    /// True if it ended a term or began one.
-    pub const fn changes_hands(self) -> bool {
-        !matches!(self, Self::Renewed | Self::Signalled)
-    }
 }
 
 #[cfg(test)]
