@@ -177,12 +177,15 @@ impl Renumber for Term {
 mod tests {
     use super::*;
 
-    /// Moves each reading of the clock, and says nothing of its own of any kind of them.
+    /// Moves each reading of the clock, and says nothing of its own of any kind of them, and each term.
     struct Shift;
 
     impl Renumbering for Shift {
         fn instant(&mut self, instant: &mut Instant) {
             *instant = instant.after(Duration::from_secs(1));
+        }
+        fn term(&mut self, term: &mut Term) {
+            *term = term.next();
         }
     }
 
@@ -212,5 +215,8 @@ mod tests {
         for by in told {
             moved(&|instant| assert!(by(&mut Shift, instant)));
         }
+        let mut term = Box::new(Term(7));
+        term.renumber(&mut Shift);
+        assert_eq!(*term, Term(8));
     }
 }
