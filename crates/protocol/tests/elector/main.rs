@@ -10,6 +10,7 @@ mod disagreeing;
 mod doubted;
 mod fixture;
 mod frozen;
+mod group_looks;
 mod groups;
 mod held;
 mod hold_back;
