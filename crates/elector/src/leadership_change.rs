@@ -70,20 +70,19 @@ impl LeadershipChange {
         ours: Option<&ExpectedGrant>,
     ) -> Option<Self> {
         let transition = Transition::between(before, after)?;
-        let [previous, holder] = [before, after].map(|record| record?.holder.clone());
+        let [previous, holder] = [before, after].map(|record| record?.holder.as_ref());
         let term = after.or(before).map(|record| record.term)?;
-        let granted =
-            |grant: &&ExpectedGrant| holder.as_ref() == Some(&grant.to) && term == grant.term;
-        let told = reason_of(transition, previous.as_ref(), holder.as_ref())?;
+        let granted = |grant: &&ExpectedGrant| holder == Some(&grant.to) && term == grant.term;
+        let told = reason_of(transition, previous, holder)?;
         let (cause, reason) = match ours.filter(granted) {
             Some(grant) => (grant.cause, grant.reason.clone()),
             None => told,
         };
         Some(Self {
             lease: lease.clone(),
-            holder,
+            holder: holder.cloned(),
             term,
-            previous,
+            previous: previous.cloned(),
             cause,
             reason,
         })

@@ -80,27 +80,23 @@ fn each_stop_and_each_end_has_a_sentence() {
 
 #[test]
 fn each_wait_has_a_sentence() {
-    let longest = Duration::from_secs(40);
-    for (wait, text) in [
-        (
-            WaitReason::Unproven { longest },
-            "a process whose Lease was deleted or emptied may still lead, for up to 40s",
-        ),
-        (
-            WaitReason::Fallback,
-            "the lease is free, and an elector may grant it",
-        ),
-        (WaitReason::Held(identity("b")), "b holds the lease"),
-        (
-            WaitReason::FormerLife,
-            "an earlier process of this identity holds the lease",
-        ),
-        (WaitReason::Elector, "an elector has to grant the lease"),
-        (
-            WaitReason::StandDown,
-            "an operator wants this candidate to stand down",
-        ),
-    ] {
-        assert_eq!(wait.to_string(), text);
-    }
+    let waits = [
+        WaitReason::Unproven {
+            longest: Duration::from_secs(40),
+        },
+        WaitReason::Fallback,
+        WaitReason::Held(identity("b")),
+        WaitReason::FormerLife,
+        WaitReason::Elector,
+        WaitReason::StandDown,
+    ];
+    let expected = [
+        "a process whose Lease was deleted or emptied may still lead, for up to 40s",
+        "the lease is free, and an elector may grant it",
+        "b holds the lease",
+        "an earlier process of this identity holds the lease",
+        "an elector has to grant the lease",
+        "an operator wants this candidate to stand down",
+    ];
+    assert_eq!(waits.map(|wait| wait.to_string()), expected);
 }
