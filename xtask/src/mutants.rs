@@ -214,7 +214,7 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
     let page = fs::read_to_string(paths::workspace().join(PAGE));
     let page = page.with_context(|| format!("failed to read {PAGE}"))?;
     let explained = page.split_once(EXPLAINED).map_or("", |(_, below)| below);
-    let table = campaign.verdicts.table(explained);
+    let table = campaign.verdicts.table(&campaign.list_all()?, explained);
     println!("\n{table}");
     if run.record {
         measured::record(PAGE, "mutants", &table)?;
@@ -424,6 +424,12 @@ impl MutationCampaign {
             self.verdicts.note(PlayedMutant { sample, ..played })?;
         }
         Ok(verdicts)
+    }
+
+    /// Every mutant of each package.
+    fn list_all(&self) -> Result<Vec<ListedMutant>> {
+        let listed: Result<Vec<_>> = CRATES.iter().map(|one| self.list(one)).collect();
+        Ok(listed?.concat())
     }
 
     /// Every mutant of a package, in the files that it names.

@@ -199,9 +199,9 @@ impl VerdictFile {
         by_place.collect()
     }
 
-    /// A table with a row for each sample, and the changes that survived when they were last played, but those that a text
-    /// explains.
-    pub(super) fn table(&self, explained: &str) -> String {
+    /// A table with a row for each sample, and those of all mutants there are whose change survived when it was last played, but
+    /// for the changes that a text explains.
+    pub(super) fn table(&self, all: &[ListedMutant], explained: &str) -> String {
         let mut table = "| crate | at | chosen | played | killed by its own tests | by those of its users | timed out | \
                          do not compile | survived | noticed, 95 % interval |\n|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
@@ -223,11 +223,16 @@ impl VerdictFile {
                 counts.join(" | ")
             );
         }
-        table +=
-            "\nThose that survived when they were last played, and are not explained below:\n\n";
+        table += "\nThose that survived when they were last played, whose code still stands, and that are not explained below:\n\n";
+        let there = all
+            .iter()
+            .map(|it| (it.package.as_str(), ListedMutant::change(&it.name)));
+        let there: BTreeSet<_> = there.collect();
         for it in self.newest().values() {
-            let explained = explained.contains(ListedMutant::change(&it.name));
-            if it.verdict == MutantVerdict::Survived && !explained {
+            let change = ListedMutant::change(&it.name);
+            let is_there = there.contains(&(it.sample.package.as_str(), change));
+            let survived = it.verdict == MutantVerdict::Survived;
+            if survived && is_there && !explained.contains(change) {
                 let (of, name) = (&it.sample, &it.name);
                 table += &format!("* {} at {}: `{name}`\n", of.package, of.commit);
             }
@@ -326,13 +331,18 @@ mod tests {
         let found = file.of(&sample("p", "d"), "0");
         assert_eq!(found.map(|it| it.verdict), Some(MutantVerdict::Survived));
         assert_eq!(file.of(&sample("q", "c"), "0"), None);
-        let table = file.table("");
+        let all = [("p", "0"), ("p", "4"), ("q", "1")].map(|(package, name)| ListedMutant {
+            name: name.to_owned(),
+            package: package.to_owned(),
+        });
+        let table = file.table(&all, "");
         let holds = table.contains("| p | c | seed 1 | 5 | 1 | 1 | 1 | 1 | 1 | 30–95 % |");
         assert!(holds, "{table}");
-        assert!(table.contains("* p at d: `0`"), "{table}");
-        // 4 survived at c, too.
-        let table = file.table("* `4` changes nothing, since …");
+        assert!(table.contains("* p at d: `0`") && table.contains("* p at c: `4`"));
+        let table = file.table(&all, "* `4` changes nothing, since …");
         assert!(table.contains("* p at d: `0`") && !table.contains("`4`"));
+        // Its code is gone since.
+        assert!(!file.table(&all[1..], "").contains("`0`"));
     }
 
     #[test]
