@@ -122,19 +122,22 @@ impl Event {
                 tracing::info!(%lease, %candidate, reason = waiting.reason(), at_most, "waiting");
             }
             Self::Leading { term, token, by } => {
-                if let TermOrigin::Acquired { free } = by {
-                    let free = to_millis(*free);
-                    if config.given.mode == Mode::Plain {
-                        tracing::info!(%lease, %term, ?free, "acquired the lease");
-                    } else {
-                        tracing::info!(%lease, %term, ?free, "acquired the lease: no elector is active");
+                match by {
+                    TermOrigin::Acquired { free } => {
+                        let free = to_millis(*free);
+                        if config.given.mode == Mode::Plain {
+                            tracing::info!(%lease, %term, ?free, "acquired the lease");
+                        } else {
+                            tracing::info!(%lease, %term, ?free, "acquired the lease: no elector is active");
+                        }
                     }
-                }
-                if *by == TermOrigin::Resumed {
-                    tracing::info!(%lease, %term, "resumed the lease: nobody had taken it");
-                }
-                if *by == TermOrigin::Rejoined {
-                    tracing::info!(%lease, %term, "rejoined the lease: the life that held it is dead");
+                    TermOrigin::Resumed => {
+                        tracing::info!(%lease, %term, "resumed the lease: nobody had taken it");
+                    }
+                    TermOrigin::Rejoined => {
+                        tracing::info!(%lease, %term, "rejoined the lease: the life that held it is dead");
+                    }
+                    TermOrigin::Granted | TermOrigin::Disabled => {}
                 }
                 tracing::info!(%lease, %term, %token, "leading");
             }
