@@ -510,13 +510,30 @@ mod tests {
         }
     }
 
+    /// A PUT would lose what is not read.
     #[test]
-    fn managed_fields_are_left_out_of_metadata_only() {
-        let wire =
-            json!({"metadata": {"name": "a", "managedFields": [1]}, "spec": {"managedFields": 2}});
-        let read = Lease::from_value(wire);
-        assert_eq!(read.metadata.managed_fields, None);
-        assert_eq!(read.metadata.name.as_deref(), Some("a"));
+    fn all_metadata_but_managed_fields_are_read() {
+        let owner =
+            json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "2", "controller": true});
+        let mut wire = json!({
+            "name": "a",
+            "generateName": "a-",
+            "namespace": "n",
+            "uid": "1",
+            "resourceVersion": "9",
+            "generation": 3,
+            "creationTimestamp": "2026-01-02T03:04:05Z",
+            "deletionTimestamp": "2026-01-02T03:04:06Z",
+            "deletionGracePeriodSeconds": 30,
+            "labels": {"l": "1"},
+            "annotations": {"b": "2"},
+            "ownerReferences": [owner],
+            "finalizers": ["f"],
+        });
+        let expected = wire.clone();
+        wire["managedFields"] = json!([1]);
+        let read = Lease::from_value(json!({"metadata": wire, "spec": {"managedFields": 2}}));
+        assert_eq!(serde_json::to_value(&read.metadata).unwrap(), expected);
         assert_eq!(read.spec.other["managedFields"], json!(2));
         assert_eq!(read.faults(), []);
     }

@@ -135,10 +135,10 @@ impl Scanner<'_> {
         if self.after(b"Zz").is_ok() {
             return Ok(0);
         }
-        let sign = if self.after(b"+").is_ok() { 1 } else { -1 };
-        if sign < 0 {
-            self.after(b"-")?;
-        }
+        let sign = match self.after(b"+") {
+            Ok(_) => 1,
+            Err(_) => self.after(b"-").map(|_| -1)?,
+        };
         let (hours, minutes) = (self.number(2)?, self.after(b":")?.number(2)?);
         // The bounds of Go, which reads what the API server lets in.
         if hours > 24 || minutes > 60 {

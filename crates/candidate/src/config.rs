@@ -506,6 +506,10 @@ mod tests {
                 config().emulation_version("2.0.0"),
                 "version is refused: spec.binaryVersion: Invalid value: \"1.2.3\"",
             ),
+            (
+                config().emulation_version("1.2"),
+                "emulation_version is refused: the version \"1.2\"",
+            ),
             (config().strategy("elector.dev/oldest"), unknown),
             (
                 config().strategy("mine"),

@@ -110,7 +110,6 @@ impl Setting {
             "metadata.name" => Self::IDENTITY,
             "metadata.namespace" => Self::NAMESPACE,
             "spec.binaryVersion" => Self::VERSION,
-            "spec.emulationVersion" => Self::EMULATION_VERSION,
             "spec.strategy" => Self::STRATEGY,
             field if field.starts_with("metadata.ownerReferences") => Self::CANDIDATE_OWNER,
             _ => Self::LEASE,

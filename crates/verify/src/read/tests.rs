@@ -50,7 +50,8 @@ fn every_form_of_a_recording_is_read() {
     let gone =
         json!({"at": "2026-01-01T00:00:03Z", "type": "DELETED", "object": lease(7, &json!({}))});
     let event = json!({"event": "leading", "name": "a", "time": "2026-01-01T00:00:02.75Z", "lease": "ns/web"});
-    let text = format!("{seen}\n{gone:#}\n{from_jq}{event}\n");
+    let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}});
+    let text = format!("{seen}\n{bookmark}\n{gone:#}\n{from_jq}{event}\n");
     let (history, errors) = read(&text);
     assert_eq!(errors, [""; 0]);
     assert_eq!(history.times(), Times::Seen);

@@ -216,6 +216,9 @@ fn what_a_strategy_or_an_operator_asks_for_is_no_move_for_balance() {
     }
     let entries = group(2).then([wished]);
     assert_eq!(needless_of(entries), [""; 0]);
+    // It is asked for where a term goes on.
+    let begun = part(5.0, 100, "p0", ("a", 2), Some("b"));
+    assert_eq!(needless_of(group(2).then([begun])), [""; 0]);
 }
 
 #[test]
@@ -224,12 +227,18 @@ fn a_part_may_move_to_a_member_that_gives_another_away() {
     let joins = |version| candidate(2.0, version, "c", "p3");
     let entries = group(2).then([joins(90)]).then(p0_moves());
     assert_eq!(needless_of(entries), [""; 0]);
-    let mut gone = joins(91);
-    if let EntryContent::Candidate(name, candidate) = gone.content {
-        gone.content = EntryContent::CandidateGone(name, candidate);
-    }
-    let entries = group(2).then([joins(90), gone]).then(p0_moves());
+    let gone = |mut entry: HistoryEntry| {
+        if let EntryContent::Candidate(name, candidate) = entry.content {
+            entry.content = EntryContent::CandidateGone(name, candidate);
+        }
+        entry
+    };
+    let entries = group(2).then([joins(90), gone(joins(91))]).then(p0_moves());
     assert_eq!(needless_of(entries).len(), 1);
+    // Each of the three stands for other parts than the next.
+    let leaves = gone(candidate(2.0, 91, "b", "p1"));
+    let entries = group(2).then([joins(90), leaves]).then(p0_moves());
+    assert_eq!(needless_of(entries), [""; 0]);
 }
 
 /// `p0` moves to `b`, `b` takes two more, and `p0` is to go back at this second.
@@ -252,6 +261,19 @@ fn a_part_rests_for_ten_minutes_after_a_move() {
         ]
     );
     assert_eq!(needless_of(moves_back(605.0)), [""; 0]);
+}
+
+/// Nobody was asked to make room when the part went over, and it may go back where the loads say so.
+#[test]
+fn a_part_that_went_over_after_the_preference_was_withdrawn_was_not_moved() {
+    let withdrawn = [
+        part(4.0, 98, "p0", ("a", 1), Some("b")),
+        part(4.5, 99, "p0", ("a", 1), None),
+    ];
+    let mut entries = moves_back(500.0);
+    let asked = group(3).len();
+    entries.splice(asked..=asked, withdrawn);
+    assert_eq!(needless_of(entries), [""; 0]);
 }
 
 #[test]

@@ -7,7 +7,9 @@ use elector_protocol::{Identity, OperatorPreference, ResourceVersion, Timestamp}
 use serde_json::{Value, json};
 
 use super::acquisition::{a_acquires, acquired, followed};
-use super::histories::{Continued, a_leads, held, key, lease, messages, participants, second};
+use super::histories::{
+    Continued, a_leads, breaches, held, key, lease, messages, participants, second,
+};
 use crate::{
     CandidateAnswers, ElectorSight, HistoryEntry, LeasePurpose, Participants, RecordedWriter,
     TermSource, WriterRole,
@@ -214,6 +216,20 @@ fn no_process_replaces_a_record_that_it_cannot_read() {
     let expected = "S3: lease /work @15: a record that cannot be read was replaced";
     let history = a_leads().then([unreadable, grant]);
     assert_judged(&history, &participants, expected);
+}
+
+/// What follows a record that cannot be read is not held against the one before.
+#[test]
+fn a_participant_that_writes_what_cannot_be_read_is_found_once() {
+    let mut unreadable = held("a", 1, 15, 0.2, 3.3);
+    unreadable["leaseDurationSeconds"] = "soon".into();
+    let history = a_leads().then([
+        lease(4.0, 14, &unreadable, Some((11, 1))),
+        lease(4.2, 15, &held("a", 0, 15, 0.2, 4.2), Some((14, 0))),
+    ]);
+    let found = breaches(&history);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("S3: lease /work @14"), "{found:?}");
 }
 
 /// A lease whose holder is asked to make room again and again.
