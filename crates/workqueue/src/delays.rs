@@ -1,6 +1,12 @@
 //! Keys that wait for a time: one deadline per key, the earliest wins.
 
-use std::collections::BTreeMap;
+#![expect(
+    clippy::disallowed_types,
+    reason = "the table by key is looked up, and never gone through"
+)]
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::time::Duration;
 
 /// When a key is due, and the number of the call that said so, which breaks ties.
@@ -14,17 +20,18 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub(crate) struct Delays<K> {
     by_time: BTreeMap<Slot, K>,
-    by_key: BTreeMap<K, Slot>,
+    /// Each lease of an elector waits for something, so this is large.
+    by_key: HashMap<K, Slot>,
     calls: u64,
 }
 
 // === impl Delays ===
 
-impl<K: Ord + Clone> Delays<K> {
-    pub(crate) const fn new() -> Self {
+impl<K: Eq + Hash + Clone> Delays<K> {
+    pub(crate) fn new() -> Self {
         Self {
             by_time: BTreeMap::new(),
-            by_key: BTreeMap::new(),
+            by_key: HashMap::new(),
             calls: 0,
         }
     }

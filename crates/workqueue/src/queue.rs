@@ -1,6 +1,7 @@
 //! The queue: keys that are ready, keys that are being worked on, keys that have to come back.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -76,24 +77,20 @@ enum QueueMode {
 
 // === impl WorkQueue ===
 
-impl<K: Ord + Clone> WorkQueue<K> {
+impl<K: Ord + Hash + Clone> WorkQueue<K> {
     /// An empty queue whose failed keys wait as `limiter` says.
-    pub const fn new(limiter: RateLimiter<K>) -> Self {
+    pub fn new(limiter: RateLimiter<K>) -> Self {
         Self::grouped(limiter, |_| (), NonZeroUsize::MAX)
     }
 }
 
-impl<K: Ord + Clone, G: Ord + Clone> WorkQueue<K, G> {
+impl<K: Ord + Hash + Clone, G: Ord + Clone> WorkQueue<K, G> {
     /// An empty queue that serves the groups of its keys in turn, and gives at most `workers` keys of one group away at
     /// the same time.
     ///
     /// Between two keys of a group that is neither paused nor without a free worker, each other group has one turn at
     /// most: how long a key waits depends on how many groups there are, and not on how many keys these have.
-    pub const fn grouped(
-        limiter: RateLimiter<K>,
-        group_of: fn(&K) -> G,
-        workers: NonZeroUsize,
-    ) -> Self {
+    pub fn grouped(limiter: RateLimiter<K>, group_of: fn(&K) -> G, workers: NonZeroUsize) -> Self {
         Self {
             ready: Turns::new(workers),
             group_of,
