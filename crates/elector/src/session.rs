@@ -34,6 +34,7 @@ use elector_runtime::{
     watch_candidates, watch_leases,
 };
 use elector_workqueue::Poll;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tracing::field::display;
 use tracing::{debug, error};
@@ -97,6 +98,9 @@ pub(crate) enum SessionEnd {
 
 /// The time for the last requests of an elector whose lock is to be released.
 const LAST_REQUESTS: Duration = Duration::from_millis(400);
+
+/// The most that is taken in before what follows from it is done. A watch brings events by the hundred in a burst.
+const MOST_AT_ONCE: usize = 32;
 
 /// The period to drop old memories.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
@@ -163,22 +167,19 @@ impl<'a> ElectorSession<'a> {
             let input = tokio::select! {
                 biased;
                 _ = &mut shutdown => ElectorInput::ShutDown,
-                (batch, progress) = self.requests.next() => ElectorInput::Response(batch, progress),
                 input = elector_lock_input(&mut self.elector_lock) => ElectorInput::ElectorLock(input),
                 input = self.builtin.next(&self.belief) => ElectorInput::BuiltinLock(input),
-                event = self.leases.next() => ElectorInput::LeaseEvent(event),
-                event = self.candidates.next() => ElectorInput::CandidateEvent(event),
+                news = next_news(&mut self.requests, &mut self.leases, &mut self.candidates) => news,
                 api = self.api_discovery.next() => ElectorInput::ApiMoved(api),
                 () = sleep(timer) => ElectorInput::Time,
                 () = sleep_until_holder(&*clock, lock_wake) => ElectorInput::Time,
             };
-            self.monitor.note_input(self.clock.monotonic(), &input);
             match input {
                 ElectorInput::ShutDown => return self.end().await,
                 // Knowledge of other candidates is of no use; that of Leases is soon seen again.
                 ElectorInput::ApiMoved(api) => return SessionEnd::ApiMoved(api),
                 input => {
-                    if self.handle_input(input).is_err() {
+                    if self.take_in(input).is_err() {
                         return SessionEnd::Restored;
                     }
                 }
@@ -186,9 +187,22 @@ impl<'a> ElectorSession<'a> {
         }
     }
 
-    /// Takes in what came.
+    /// Takes in what came, and what else there is by now: what follows from all of it is done once.
+    fn take_in(&mut self, input: ElectorInput) -> Result<(), Restored> {
+        self.handle_input(input)?;
+        for _ in 1..MOST_AT_ONCE {
+            let news = next_news(&mut self.requests, &mut self.leases, &mut self.candidates);
+            match news.now_or_never() {
+                Some(input) => self.handle_input(input)?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
     fn handle_input(&mut self, input: ElectorInput) -> Result<(), Restored> {
         let now = self.clock.monotonic();
+        self.monitor.note_input(now, &input);
         let inputs = &mut self.inputs;
         match input {
             ElectorInput::Response(batch, RequestProgress::Response(response)) => {
@@ -558,6 +572,20 @@ impl<'a> ElectorSession<'a> {
             self.builtin.release(failures).await;
         }
         SessionEnd::ShutDown { idle }
+    }
+}
+
+/// The next response or watch event. Nothing is lost where it is not waited for.
+async fn next_news(
+    requests: &mut ElectionRequests,
+    leases: &mut Watch<Lease, LeaseList>,
+    candidates: &mut Watch<LeaseCandidate, CandidateList>,
+) -> ElectorInput {
+    tokio::select! {
+        biased;
+        (batch, progress) = requests.next() => ElectorInput::Response(batch, progress),
+        event = leases.next() => ElectorInput::LeaseEvent(event),
+        event = candidates.next() => ElectorInput::CandidateEvent(event),
     }
 }
 
