@@ -61,49 +61,49 @@ const CRATES: [MutatedCrate; 8] = [
     },
     MutatedCrate {
         package: "elector-workqueue",
-        sample: 20,
+        sample: 60,
         users: &["elector"],
         timeout: "60",
         files: &[],
     },
     MutatedCrate {
         package: "elector-api",
-        sample: 10,
+        sample: 60,
         users: &["elector-runtime", "elector-candidate", "elector"],
         timeout: TIMEOUT,
         files: &[],
     },
     MutatedCrate {
         package: "elector-runtime",
-        sample: 10,
+        sample: 60,
         users: &["elector-candidate", "elector"],
         timeout: TIMEOUT,
         files: &[],
     },
     MutatedCrate {
         package: "elector",
-        sample: 10,
+        sample: 60,
         users: &["elector-cli"],
         timeout: TIMEOUT,
         files: &[],
     },
     MutatedCrate {
         package: "elector-candidate",
-        sample: 10,
+        sample: 60,
         users: &["elector-testing", "elector-cli"],
         timeout: TIMEOUT,
         files: &[],
     },
     MutatedCrate {
         package: "elector-verify",
-        sample: 10,
+        sample: 60,
         users: &["elector-cli"],
         timeout: TIMEOUT,
         files: &[],
     },
     MutatedCrate {
         package: "elector-cli",
-        sample: 10,
+        sample: 60,
         users: &[],
         timeout: TIMEOUT,
         // Commands, and all that comes of them when a term ends.
@@ -125,8 +125,8 @@ pub(crate) struct MutationRun {
     #[arg(long, default_value_t = 1, conflicts_with = "again")]
     seed: u64,
 
-    /// The number of mutants of each package, in the place of 80 of elector-protocol, 20 of elector-workqueue and 10 of
-    /// each other one; all of them where it has no more
+    /// The number of mutants of each package, in the place of 80 of elector-protocol and 60 of each other one; all of them
+    /// where it has no more
     #[arg(long, value_name = "NUMBER", conflicts_with = "again")]
     sample: Option<usize>,
 
