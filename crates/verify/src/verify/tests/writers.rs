@@ -218,7 +218,7 @@ fn no_process_replaces_a_record_that_it_cannot_read() {
     assert_judged(&history, &participants, expected);
 }
 
-/// What follows a record that cannot be read is not held against the one before.
+/// The next record is not held against the one before.
 #[test]
 fn a_participant_that_writes_what_cannot_be_read_is_found_once() {
     let mut unreadable = held("a", 1, 15, 0.2, 3.3);
