@@ -10,7 +10,6 @@ mod linux {
     use std::collections::BTreeMap;
     use std::{fs, io};
 
-    use rustix::io::Errno;
     use rustix::process::{
         Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
         set_child_subreaper,
@@ -76,15 +75,13 @@ mod linux {
     /// to kill, and shows in the next list.
     fn kill(process: ListedProcess) {
         let same = |read: ListedProcess| read.start_time == process.start_time;
-        match pidfd_open(process.id, PidfdFlags::empty()) {
-            Ok(open) if read(process.id).is_some_and(same) => {
-                let _ = pidfd_send_signal(open, Signal::KILL);
-            }
-            // A kernel that has no such call yet, or a filter that does not know it.
-            Err(Errno::NOSYS | Errno::PERM) if read(process.id).is_some_and(same) => {
-                let _ = kill_process(process.id, Signal::KILL);
-            }
-            _ => {}
+        let open = pidfd_open(process.id, PidfdFlags::empty());
+        if read(process.id).is_some_and(same) {
+            let _ = match open {
+                Ok(open) => pidfd_send_signal(open, Signal::KILL),
+                // A kernel that has no such call yet, or a filter that does not know it.
+                Err(_) => kill_process(process.id, Signal::KILL),
+            };
         }
     }
 
@@ -97,7 +94,7 @@ mod linux {
         #[test]
         fn children_and_their_children_are_descendants_and_the_parent_is_none() {
             let mut child = Command::new("sh")
-                .args(["-c", "sleep 30 & echo; wait"])
+                .args(["-c", "sleep 30 & echo; wait $!"])
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
@@ -110,14 +107,18 @@ mod linux {
             assert!(found.iter().any(|one| one.id.as_raw_nonzero().get() == id));
             assert!(found.iter().all(|one| one.id != getpid()));
             let its_child = found.iter().find(|one| one.parent == id).unwrap();
-            // Another process with its id is left alone.
-            let other = ListedProcess {
-                start_time: its_child.start_time + 1,
-                ..*its_child
-            };
-            kill(other);
-            assert!(read(its_child.id).is_some_and(|now| now == *its_child));
             kill(*its_child);
+            assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
+        }
+
+        #[test]
+        fn a_process_that_has_the_id_of_another_is_left_alone() {
+            let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+            let id = Pid::from_child(&child);
+            let mut other = read(id).unwrap();
+            other.start_time += 1;
+            kill(other);
+            drop(child.stdin.take());
             assert!(child.wait().unwrap().success());
         }
     }
