@@ -40,7 +40,7 @@ use tracing::field::display;
 use tracing::{debug, error};
 
 use self::builtin_authority::BuiltinAuthority;
-use self::inputs::{ElectorInput, InputHandler, namespace_group};
+use self::inputs::{ElectorInput, InputHandler, namespace_group, next_news};
 use self::races::RaceStep;
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
@@ -572,20 +572,6 @@ impl<'a> ElectorSession<'a> {
             self.builtin.release(failures).await;
         }
         SessionEnd::ShutDown { idle }
-    }
-}
-
-/// The next response or watch event. Nothing is lost where it is not waited for.
-async fn next_news(
-    requests: &mut ElectionRequests,
-    leases: &mut Watch<Lease, LeaseList>,
-    candidates: &mut Watch<LeaseCandidate, CandidateList>,
-) -> ElectorInput {
-    tokio::select! {
-        biased;
-        (batch, progress) = requests.next() => ElectorInput::Response(batch, progress),
-        event = leases.next() => ElectorInput::LeaseEvent(event),
-        event = candidates.next() => ElectorInput::CandidateEvent(event),
     }
 }
 

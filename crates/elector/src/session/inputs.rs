@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{Identity, Instant, LeaseKey};
-use elector_runtime::{FailureLog, RequestError, WatchEvent, WriteOutcome};
+use elector_runtime::{FailureLog, RequestError, Watch, WatchEvent, WriteOutcome};
 use tracing::{debug, error, info};
 
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
@@ -13,7 +13,7 @@ use crate::lock_driver::LockInput;
 use crate::session::batches::RequestBatch;
 use crate::session::line_budget::LineBudget;
 use crate::session::races::WriteRaces;
-use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
+use crate::session::requests::{ElectionRequests, ElectionResponse, LeaseRead, RequestProgress};
 use crate::view::{
     CandidateList, CandidateSeen, LeaseList, LeaseSeen, LeaseVersion, ObjectName, ParsedCandidate,
     Restored, View,
@@ -53,6 +53,20 @@ enum RequestKind {
     Read,
     Ping,
     Collect,
+}
+
+/// The next response or watch event. Nothing is lost where it is not waited for.
+pub(crate) async fn next_news(
+    requests: &mut ElectionRequests,
+    leases: &mut Watch<Lease, LeaseList>,
+    candidates: &mut Watch<LeaseCandidate, CandidateList>,
+) -> ElectorInput {
+    tokio::select! {
+        biased;
+        (batch, progress) = requests.next() => ElectorInput::Response(batch, progress),
+        event = leases.next() => ElectorInput::LeaseEvent(event),
+        event = candidates.next() => ElectorInput::CandidateEvent(event),
+    }
 }
 
 // === impl InputHandler ===

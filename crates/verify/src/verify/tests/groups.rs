@@ -263,7 +263,7 @@ fn a_part_rests_for_ten_minutes_after_a_move() {
     assert_eq!(needless_of(moves_back(605.0)), [""; 0]);
 }
 
-/// Nobody was asked to make room when the part went over, and it may go back where the loads say so.
+/// The holder was no longer asked to make room when the part went over, so the part may go back where the loads say so.
 #[test]
 fn a_part_that_went_over_after_the_preference_was_withdrawn_was_not_moved() {
     let withdrawn = [
