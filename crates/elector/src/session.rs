@@ -174,6 +174,7 @@ impl<'a> ElectorSession<'a> {
                 () = sleep(timer) => ElectorInput::Time,
                 () = sleep_until_holder(&*clock, lock_wake) => ElectorInput::Time,
             };
+            self.monitor.note_input(self.clock.monotonic(), &input);
             match input {
                 ElectorInput::ShutDown => return self.end().await,
                 // Knowledge of other candidates is of no use; that of Leases is soon seen again.
@@ -192,17 +193,17 @@ impl<'a> ElectorSession<'a> {
         self.handle_input(input)?;
         for _ in 1..MOST_AT_ONCE {
             let news = next_news(&mut self.requests, &mut self.leases, &mut self.candidates);
-            match news.now_or_never() {
-                Some(input) => self.handle_input(input)?,
-                None => break,
-            }
+            let Some(input) = news.now_or_never() else {
+                break;
+            };
+            self.monitor.note_input(self.clock.monotonic(), &input);
+            self.handle_input(input)?;
         }
         Ok(())
     }
 
     fn handle_input(&mut self, input: ElectorInput) -> Result<(), Restored> {
         let now = self.clock.monotonic();
-        self.monitor.note_input(now, &input);
         let inputs = &mut self.inputs;
         match input {
             ElectorInput::Response(batch, RequestProgress::Response(response)) => {
