@@ -217,3 +217,17 @@ async fn a_gap_of_a_watch_is_no_readiness_until_all_is_listed_again() {
     assert_eq!(Vec::from_iter(failed), ["candidate-sync", "lease-sync"]);
     assert!(elector.is_ready());
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_elector_that_ends_is_not_ready() {
+    CapturedLog::prepare();
+    let (cluster, health) = (TestCluster::with_gate(), Health::default());
+    let elector = Elector::new(Config::default(), cluster.connect("program"))
+        .unwrap()
+        .with_clock(cluster.clock())
+        .with_seed(seed_of("program"))
+        .with_health(health.clone());
+    elector.run(pass(seconds(20))).await;
+    let reply = health.checks().answer("/readyz", None);
+    assert!(reply.body().contains("[-]shutdown"), "{}", reply.body());
+}
