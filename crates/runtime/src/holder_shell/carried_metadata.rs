@@ -62,7 +62,7 @@ impl CarriedMetadata {
             Effect::Read | Effect::Start { .. } | Effect::Stop(_) | Effect::Ended(_) => false,
         };
         self.under_way = is_lacking.then_some({
-            if self.is_doubted || self.refusals == MOST_REFUSALS {
+            if self.is_doubted || self.is_left_out() {
                 MetadataWrite::LeavesOut
             } else {
                 MetadataWrite::Adds
@@ -83,12 +83,16 @@ impl CarriedMetadata {
             (Some(MetadataWrite::LeavesOut), WriteOutcomeKind::Done) if self.is_doubted => {
                 self.is_doubted = false;
                 self.refusals += 1;
-                if self.refusals == MOST_REFUSALS {
+                if self.is_left_out() {
                     tracing::warn!(%lease, "the server refuses the labels or the owner of the Lease: they are left out");
                 }
             }
             _ => {}
         }
+    }
+
+    const fn is_left_out(&self) -> bool {
+        self.refusals == MOST_REFUSALS
     }
 }
 

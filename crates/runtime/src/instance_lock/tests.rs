@@ -148,6 +148,21 @@ async fn the_lock_is_free_when_all_that_inherited_it_is_gone() {
     assert!(matches!(refused, InstanceLockError::Io(..)), "{refused}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_held_is_waited_for_for_two_seconds() {
+    let test = LockTest::new();
+    for (freed_after, is_obtained) in [(1_900, true), (2_100, false)] {
+        let held = test.live();
+        let path = test.path();
+        let free = async {
+            sleep(Duration::from_millis(freed_after)).await;
+            drop(held);
+        };
+        let (lock, ()) = tokio::join!(InstanceLock::obtain(&path), free);
+        assert_eq!(lock.is_ok(), is_obtained, "{freed_after} ms");
+    }
+}
+
 #[test]
 fn a_run_that_may_go_on_keeps_the_lock_until_the_process_ends() {
     let test = LockTest::new();

@@ -9,7 +9,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose, date_time_ymd,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -328,4 +328,29 @@ async fn a_certificate_that_is_renewed_within_the_kubeconfig_is_used_without_a_r
     let year = 365 * 24 * 3600 * 1_000_000;
     let gained = contact.certificate_expires().unwrap().as_micros() - before.as_micros();
     assert!(gained >= year, "{gained}");
+}
+
+#[tokio::test]
+async fn a_context_that_becomes_the_current_one_later_changes_nothing() {
+    let authority = authority();
+    let (old, new) = (Pair::client(&authority), Pair::client(&authority));
+    let server = TlsServer::start(&authority).await;
+    let folder = Folder::new(&server, &authority, &old);
+    let client = folder.client(Duration::ZERO).await;
+    get(&client, "/a").await.unwrap();
+
+    folder.write_embedded(server.port, &authority, &new);
+    let text = std::fs::read(folder.path().join("config")).unwrap();
+    let mut config: Value = serde_json::from_slice(&text).unwrap();
+    config["current-context"] = json!("nobody");
+    let nobody = json!({"name": "nobody", "context": {"cluster": "x", "user": "nobody"}});
+    config["contexts"].as_array_mut().unwrap().push(nobody);
+    folder.write("config", &config.to_string());
+    get(&client, "/a").await.unwrap();
+    let shown = [&old, &new].map(|pair| pair.certificate.der().clone());
+    assert_eq!(
+        server.shown(),
+        shown,
+        "that of the first context, as it is now"
+    );
 }
