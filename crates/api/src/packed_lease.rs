@@ -3,7 +3,6 @@
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, LeaseSnapshot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::lease::{Lease, LeaseSpec};
 
@@ -26,7 +25,11 @@ use crate::lease::{Lease, LeaseSpec};
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackedLease(Box<str>);
+pub struct PackedLease {
+    text: Box<str>,
+    /// True if the text has a spec, which the snapshot does not tell then.
+    has_spec: bool,
+}
 
 /// The fields beside the snapshot.
 #[derive(Serialize)]
@@ -47,22 +50,21 @@ impl PackedLease {
         let (uid, version) = (snapshot.uid.to_string(), snapshot.version.to_string());
         metadata.uid.take_if(|text| *text == uid);
         metadata.resource_version.take_if(|text| *text == version);
-        let rest = Rest {
-            metadata,
-            spec: Some(&lease.spec).filter(|spec| **spec != told_spec(&snapshot.record)),
-        };
-        let text = serde_json::to_string(&rest).ok()?;
-        Some(Self(text.into()))
+        let spec = Some(&lease.spec).filter(|spec| **spec != told_spec(&snapshot.record));
+        let has_spec = spec.is_some();
+        let text = serde_json::to_string(&Rest { metadata, spec }).ok()?;
+        Some(Self {
+            text: text.into(),
+            has_spec,
+        })
     }
 
     /// The object again, by the key and the snapshot that it was packed with. `None` where it was not packed by
     /// [`Self::new`].
     pub fn lease(&self, key: &LeaseKey, snapshot: &LeaseSnapshot) -> Option<Lease> {
-        let rest: Value = serde_json::from_str(&self.0).ok()?;
-        let has_spec = rest.get("spec").is_some();
-        let mut lease = Lease::from_value(rest);
+        let mut lease: Lease = serde_json::from_str(&self.text).ok()?;
         let told = told(key, snapshot);
-        if !has_spec {
+        if !self.has_spec {
             lease.spec = told.spec;
         }
         let metadata = &mut lease.metadata;
@@ -76,7 +78,7 @@ impl PackedLease {
 
     /// Its size in bytes.
     pub fn bytes(&self) -> usize {
-        self.0.len()
+        self.text.len()
     }
 }
 
@@ -108,7 +110,7 @@ fn told_spec(record: &LeaseRecord) -> LeaseSpec {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
