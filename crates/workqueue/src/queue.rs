@@ -1,6 +1,11 @@
 //! The queue: keys that are ready, keys that are being worked on, keys that have to come back.
 
-use std::collections::BTreeMap;
+#![expect(
+    clippy::disallowed_types,
+    reason = "the table of dirty keys is looked up, and never gone through"
+)]
+
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -44,7 +49,7 @@ pub struct WorkQueue<K, G = ()> {
     group_of: fn(&K) -> G,
     /// Keys that need work, with the time since when: exactly the ready ones, and those that were added
     /// while being processed.
-    dirty: BTreeMap<K, Duration>,
+    dirty: HashMap<K, Duration>,
     /// Keys that are with a worker.
     processing: BTreeMap<K, Started>,
     /// Keys that become dirty at a later time.
@@ -94,7 +99,7 @@ impl<K: Ord + Hash + Clone, G: Ord + Clone> WorkQueue<K, G> {
         Self {
             ready: Turns::new(workers),
             group_of,
-            dirty: BTreeMap::new(),
+            dirty: HashMap::new(),
             processing: BTreeMap::new(),
             waiting: Delays::new(),
             limiter,
