@@ -62,7 +62,9 @@ impl ActiveBelief {
 
     /// True if this elector may act now.
     pub(crate) fn holds(&self) -> bool {
-        nanos(self.clock.holder()) < self.deadline.load(Ordering::Acquire)
+        let deadline = self.deadline.load(Ordering::Acquire);
+        // Each event asks for it, and a clock takes longer than the answer.
+        deadline == u64::MAX || nanos(self.clock.holder()) < deadline
     }
 
     /// For how long it may act if the belief is not prolonged.

@@ -174,13 +174,14 @@ impl<'a> ElectorSession<'a> {
                 () = sleep(timer) => ElectorInput::Time,
                 () = sleep_until_holder(&*clock, lock_wake) => ElectorInput::Time,
             };
-            self.monitor.note_input(self.clock.monotonic(), &input);
+            let now = self.clock.monotonic();
+            self.monitor.note_input(now, &input);
             match input {
                 ElectorInput::ShutDown => return self.end().await,
                 // Knowledge of other candidates is of no use; that of Leases is soon seen again.
                 ElectorInput::ApiMoved(api) => return SessionEnd::ApiMoved(api),
                 input => {
-                    if self.take_in(input).is_err() {
+                    if self.take_in(now, input).is_err() {
                         return SessionEnd::Restored;
                     }
                 }
@@ -189,21 +190,21 @@ impl<'a> ElectorSession<'a> {
     }
 
     /// Takes in what came, and what else there is by now: what follows from all of it is done once.
-    fn take_in(&mut self, input: ElectorInput) -> Result<(), Restored> {
-        self.handle_input(input)?;
+    fn take_in(&mut self, now: Instant, input: ElectorInput) -> Result<(), Restored> {
+        self.handle_input(now, input)?;
         for _ in 1..MOST_AT_ONCE {
             let news = next_news(&mut self.requests, &mut self.leases, &mut self.candidates);
             let Some(input) = news.now_or_never() else {
                 break;
             };
-            self.monitor.note_input(self.clock.monotonic(), &input);
-            self.handle_input(input)?;
+            let now = self.clock.monotonic();
+            self.monitor.note_input(now, &input);
+            self.handle_input(now, input)?;
         }
         Ok(())
     }
 
-    fn handle_input(&mut self, input: ElectorInput) -> Result<(), Restored> {
-        let now = self.clock.monotonic();
+    fn handle_input(&mut self, now: Instant, input: ElectorInput) -> Result<(), Restored> {
         let inputs = &mut self.inputs;
         match input {
             ElectorInput::Response(batch, RequestProgress::Response(response)) => {
