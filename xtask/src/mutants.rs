@@ -7,6 +7,7 @@
 //! cargo-mutants makes and plays them, in a clone of what is committed, those of one file in a row. Their verdicts are written
 //! down then, so that a run which is broken off goes on where it was.
 
+mod leftovers;
 mod outcome;
 mod rule;
 mod sample;
@@ -20,6 +21,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 
+use self::leftovers::kill_leftovers;
 use self::outcome::{MutantOutcome, outcomes};
 use self::rule::rules_at;
 use self::sample::{ListedMutant, sample};
@@ -310,6 +312,7 @@ fn play_against(
     play.envs(cases.map(|cases| ("PROPTEST_CASES", cases)));
     // The exit status says the same in fewer words.
     let _ = play.output().context("failed to run cargo-mutants")?;
+    kill_leftovers(&tree.join("target"));
     outcomes(&folder.join(OUTPUT))
 }
 
