@@ -170,8 +170,9 @@ fn a_run_that_may_go_on_keeps_the_lock_until_the_process_ends() {
         let lock = Arc::new(test.live());
         let run = lock.begin_run();
         lock.begin_run().settle();
-        if settles {
-            run.settle();
+        match settles {
+            true => run.settle(),
+            false => drop(run),
         }
         drop(lock);
         assert_eq!(InstanceLock::open(test.path()).is_ok(), is_free);
