@@ -60,12 +60,13 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// Reads, with 2 s for an answer and 10 s in all, where the answers take so many seconds, one after the other. Says when
-    /// it ended, whether with an answer, and how many reads were sent.
-    async fn read(answers: &[u64]) -> (u64, bool, usize) {
+    /// Reads, with 2 s for an answer and 10 s in all, where the answers take so many seconds, one after the other; a negative
+    /// number is of one that fails then. Says when it ended, whether with an answer, and how many reads were sent.
+    async fn read(answers: &[i64]) -> (u64, bool, usize) {
         let (start, sent) = (Instant::now(), Cell::new(0));
         let read = |left: Duration| {
-            let takes = s(answers[sent.get()]);
+            let answer = answers[sent.get()];
+            let takes = s(answer.unsigned_abs());
             sent.set(sent.get() + 1);
             async move {
                 sleep(takes.min(left)).await;
@@ -80,7 +81,7 @@ mod tests {
                     url: "http://server".into(),
                     cause: Cause::TimedOut(left),
                 };
-                (takes < left).then_some(()).ok_or(error)
+                (answer >= 0 && takes < left).then_some(()).ok_or(error)
             }
             .boxed()
         };
@@ -93,11 +94,10 @@ mod tests {
         assert_eq!(read(&[1]).await, (1, true, 1));
         assert_eq!(read(&[5, 9, 9]).await, (5, true, 3), "the first is kept");
         assert_eq!(read(&[99, 1]).await, (3, true, 2));
-        assert_eq!(
-            read(&[7, 99, 99, 1]).await,
-            (7, true, 4),
-            "and dropped in the end"
-        );
-        assert_eq!(read(&[99; 5]).await, (10, false, 5));
+        let dropped = [7, 99, 99, 99, 99];
+        assert_eq!(read(&dropped).await, (10, false, 5), "by the fourth read");
+        assert_eq!(read(&[7, 99, 99, 0]).await, (6, true, 4));
+        assert_eq!(read(&[-3, 3]).await, (5, true, 2), "one may fail");
+        assert_eq!(read(&[-1]).await, (1, false, 1), "and no other is sent");
     }
 }
