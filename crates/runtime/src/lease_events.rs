@@ -180,7 +180,7 @@ mod tests {
             reason: "Expired",
             action: "Elect",
             note: format!("a\u{1b}[2J\nleads {}", "ü".repeat(1000)),
-            related: None,
+            related: Some((CandidateApi::V1Beta1, Identity::new("a").unwrap())),
         }
     }
 
@@ -218,7 +218,15 @@ mod tests {
         );
         assert_eq!(lines[2], format!("POST {events}"));
         let (first, repeated) = (&seen[0].body, &seen[1].body);
-        assert_eq!(first["regarding"]["uid"], "u");
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "namespace": "ns", "name": "l", "uid": "u",
+        });
+        assert_eq!(first["regarding"], lease);
+        let candidate = json!({
+            "apiVersion": "coordination.k8s.io/v1beta1", "kind": "LeaseCandidate", "namespace": "ns", "name": "a",
+        });
+        assert_eq!(first["related"], candidate);
+        assert_eq!(seen[2].body["regarding"]["resourceVersion"], "7");
         assert_eq!(first["type"], "Warning");
         assert_eq!(first["reportingController"], "elector.dev/elector");
         let expected = 128 + "…".len() - 3;
