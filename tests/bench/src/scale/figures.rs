@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::scale::args::RunSize;
 use crate::scale::bare::BareTimes;
-use crate::scale::bare_client::BareClientTimes;
+use crate::scale::bare_client::{self, BareClientTimes};
 use crate::scale::benchmarked_elector::{ResourceUsage, ScrapedFigures};
 use crate::scale::fleet::{ElectionTimes, FleetCounts, MoveTimes};
 
@@ -126,11 +126,9 @@ pub struct GroupMoves {
 /// The events and requests of the elections, received and sent by kube alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BareClient {
-    /// Processor time, seconds.
-    pub processor: f64,
-    /// Processor time for each event and response, microseconds.
-    pub per_event: f64,
-    /// The elector's time for each, divided by this.
+    /// Processor time for each event and response of each run, microseconds; the shortest first.
+    pub per_event: [f64; bare_client::PREFIXES.len()],
+    /// The elector's time for each, divided by the median of these.
     pub ratio: f64,
 }
 
@@ -272,14 +270,17 @@ impl GroupMoves {
 // === impl BareClient ===
 
 impl BareClient {
-    fn of(times: BareClientTimes, of_elector: f64) -> Self {
-        let processor = times.processor.as_secs_f64();
-        let per_event = processor * 1e6 / times.received.max(1) as f64;
-        Self {
-            processor,
+    /// `None` unless all runs have come to their end.
+    fn of(runs: &[BareClientTimes], of_elector: f64) -> Option<Self> {
+        let per_event =
+            |run: &BareClientTimes| run.processor.as_secs_f64() * 1e6 / run.received.max(1) as f64;
+        let per_event: Vec<f64> = runs.iter().map(per_event).collect();
+        let mut per_event = <[f64; bare_client::PREFIXES.len()]>::try_from(per_event).ok()?;
+        per_event.sort_by(f64::total_cmp);
+        Some(Self {
             per_event,
-            ratio: of_elector / per_event,
-        }
+            ratio: of_elector / per_event[per_event.len() / 2],
+        })
     }
 }
 
@@ -308,7 +309,7 @@ impl ScaleFigures {
         size: &RunSize,
         times: ElectionTimes,
         [idle, elected, balanced, held]: &[PhaseBorder; 4],
-        (client, bare): (Option<BareClientTimes>, Option<BareTimes>),
+        (client, bare): (&[BareClientTimes], Option<BareTimes>),
     ) -> Self {
         let elector_connections = elected.usage.sockets.saturating_sub(idle.usage.sockets);
         let all_connections = size.connections + elector_connections;
@@ -331,7 +332,7 @@ impl ScaleFigures {
             to_grant: LatencySummary::of(times.to_grant),
             to_lead: LatencySummary::of(times.to_lead),
             resident: Resident::of(size.leases, &idle.usage, &elected.usage, &held.usage),
-            client: client.map(|client| BareClient::of(client, election.per_event)),
+            client: BareClient::of(client, election.per_event),
             election,
             balance: None,
             hold: Phase::between(balanced, held),

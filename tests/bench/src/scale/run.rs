@@ -33,7 +33,8 @@ pub(crate) async fn measure(
     client.request_timeout = REQUEST_TIMEOUT;
     let cluster = connect(&client).await?;
     let client = cluster.client().clone();
-    for prefix in [Fleet::PREFIX, bare::PREFIX, bare_client::PREFIX] {
+    let prefixes = [Fleet::PREFIX, bare::PREFIX];
+    for prefix in prefixes.into_iter().chain(bare_client::PREFIXES) {
         create_namespaces(&client, size.namespaces(prefix)).await?;
     }
     let api = cluster.candidate_api().await?;
@@ -78,10 +79,10 @@ pub(crate) async fn measure(
     };
     drop((elector, fleet));
     // The elector has been measured by now: its figures do not depend on those of the client.
-    let client = run_bare_client(size, server.kubeconfig(), &writer, args.patience).await;
+    let client = run_bare_client(size, &server.kubeconfig(), &writer, args.patience).await;
     let client = client.unwrap_or_else(|error| {
         eprintln!("bare client, {} leases: {error:#}", size.leases);
-        None
+        Vec::new()
     });
     let bare = if args.server == ServerName::Real {
         let sockets = elected.usage.sockets.saturating_sub(idle.usage.sockets);
@@ -91,7 +92,7 @@ pub(crate) async fn measure(
         None
     };
     let states = [idle, elected, balanced, held];
-    let mut figures = ScaleFigures::of(server.description(), size, times, &states, (client, bare));
+    let mut figures = ScaleFigures::of(server.description(), size, times, &states, (&client, bare));
     let [_, elected, balanced, held] = &states;
     figures.balance = moves.map(|moves| GroupMoves::of(moves, elected, balanced));
     figures.join = joined.map(|(moves, joined)| GroupMoves::of(moves, held, &joined));

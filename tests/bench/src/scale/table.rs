@@ -49,8 +49,9 @@ lines! {
     "renewals: processor time of the elector": it =>
         format!("{}, {}", seconds(it.hold.processor), micros(it.hold.per_event));
     "a member joins one group: moves, the last one after; requests, processor time of the elector": it => moves(it.join);
-    "bare client: processor time for each event and response": it => client(it, |client| micros(client.per_event));
-    "**elector ÷ bare client**, in that": it => client(it, |client| format!("{:.2}", client.ratio));
+    "bare client: processor time for each event and response, of each run": it =>
+        client(it, |client| client.per_event.map(micros).join(", "));
+    "**elector ÷ bare client**, in that, by the median": it => client(it, |client| format!("{:.2}", client.ratio));
     "bare writes: connections": it => bare(it, |bare| bare.connections.to_string());
     "bare writes: registrations, Leases, both": it =>
         bare(it, |bare| [bare.registrations, bare.leases, bare.total].map(seconds).join(", "));
