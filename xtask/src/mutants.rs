@@ -8,6 +8,7 @@
 //! down then, so that a run which is broken off goes on where it was.
 
 mod leftovers;
+mod line_diff;
 mod outcome;
 mod rule;
 mod sample;
@@ -22,6 +23,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 
 use self::leftovers::kill_leftovers;
+use self::line_diff::line_diff;
 use self::outcome::{MutantOutcome, outcomes};
 use self::rule::rules_at;
 use self::sample::{ListedMutant, sample};
@@ -238,12 +240,13 @@ fn play_policies(record: bool) -> Result<()> {
 
 /// The rules that a mutant breaks, `FILE:LINE:COLUMN: CHANGE`, as far as comments say.
 fn rules_of(tree: &Path, name: &str) -> Result<BTreeSet<u8>> {
-    let mut place = name.split(':').skip(1);
+    Ok(rules_at(&source_of(tree, name)?, line_of(name)))
+}
+
+/// The file that a mutant changes, as it is without it.
+fn source_of(tree: &Path, name: &str) -> Result<String> {
     let file = tree.join(file_of(name));
-    let line = place.next().and_then(|line| line.parse().ok());
-    let source = fs::read_to_string(&file);
-    let source = source.with_context(|| format!("failed to read {}", file.display()))?;
-    Ok(rules_at(&source, line.unwrap_or_default()))
+    fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))
 }
 
 fn names() -> [&'static str; 8] {
@@ -304,8 +307,13 @@ fn play_against(
     for name in names {
         play.args(["--re", &format!("^{}$", literal(name))]);
     }
-    // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of another file.
-    play.args(["--file", names.first().map_or("", |name| file_of(name))]);
+    // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of other lines.
+    let first = names.first().context("no mutant was named")?;
+    let lines = names.iter().map(|name| line_of(name)).collect();
+    let diff = line_diff(file_of(first), &source_of(tree, first)?, &lines);
+    let path = folder.join("lines.diff");
+    fs::write(&path, diff).with_context(|| format!("failed to write {}", path.display()))?;
+    play.arg("--in-diff").arg(path);
     for tests in tests {
         play.args(["--test-package", tests]);
     }
@@ -319,6 +327,12 @@ fn play_against(
 /// The file that a mutant changes.
 fn file_of(name: &str) -> &str {
     name.split(':').next().unwrap_or_default()
+}
+
+/// The line on which a mutant begins, counted from 1.
+fn line_of(name: &str) -> usize {
+    let line = name.split(':').nth(1).and_then(|line| line.parse().ok());
+    line.unwrap_or_default()
 }
 
 /// A regular expression for this text and nothing else.
