@@ -1,6 +1,5 @@
 //! Until when this elector may act, asked at every step and at every poll of a request.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,14 +86,6 @@ impl ActiveBelief {
             false => Poll::Ready(None),
         })
         .await
-    }
-}
-
-impl fmt::Debug for ActiveBelief {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ActiveBelief")
-            .field("remaining", &self.remaining())
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The body of a watch, which ends with an event of status 410 when the ranges change.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -240,12 +239,6 @@ impl HttpBody for FrameBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<FrameResult>> {
         Pin::new(&mut self.0).poll_next(context)
-    }
-}
-
-impl fmt::Debug for FrameBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrameBody").finish_non_exhaustive()
     }
 }
 
