@@ -292,6 +292,14 @@ mod tests {
         .map(|cause| error(cause).is_refusal_of_rights())
         .into();
         assert_eq!(refusals, [true, true, false, false]);
+        let codes = [
+            status(401, "Unauthorized", "Unauthorized"),
+            status(403, "Forbidden", rbac),
+            status(422, "Invalid", "spec.x: Required value"),
+            Cause::NotSent("no plugin".into()),
+        ]
+        .map(|cause| error(cause).code());
+        assert_eq!(codes, [Some(401), Some(403), Some(422), None]);
         for (cause, applied, text) in [
             (
                 Cause::Unreachable("Connection refused (os error 111)".into()),

@@ -110,6 +110,32 @@ async fn only_what_the_server_forgot_or_refuses_costs_a_list() {
     }
 }
 
+/// A process that may list and not watch sees what lists show; admission that refuses a watch once forgets nothing.
+#[tokio::test(start_paused = true)]
+async fn a_watch_without_the_right_is_listed_anew_where_a_process_lists_unwatched() {
+    let right = "User \"u\" cannot watch resource \"leases\"";
+    for (lists_unwatched, message, lists) in [
+        (true, right, true),
+        (true, "exceeded quota", false),
+        (false, right, false),
+    ] {
+        let script = Script::new([
+            list("10", &[]),
+            failure(403, "Forbidden", message),
+            list("11", &[lease("a", 11)]),
+            Reply::Lines(vec![line("ADDED", lease("b", 12))], WatchEnd::Silence),
+        ]);
+        let options = WatchOptions {
+            lists_unwatched,
+            ..WatchOptions::elector(1)
+        };
+        let mut watch = watch_leases(&script.cluster(), &Scope::Cluster, &options);
+        let words = news(&mut watch, 4).await;
+        let expected = if lists { "gap" } else { "applied b" };
+        assert_eq!(words[3], expected, "{lists_unwatched} {message}");
+    }
+}
+
 /// Zero would mean the server's own choice, of half an hour and more.
 #[tokio::test(start_paused = true)]
 async fn the_shortest_watch_lasts_a_second() {
