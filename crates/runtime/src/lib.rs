@@ -98,6 +98,9 @@ mod signals;
 mod terminal;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+#[cfg(all(feature = "http-server", feature = "metrics", feature = "reflector"))]
+mod tests;
 mod watch;
 mod write_outcome;
 mod writer;

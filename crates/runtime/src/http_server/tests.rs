@@ -127,15 +127,6 @@ async fn a_port_in_use_is_refused() {
     );
 }
 
-#[tokio::test]
-async fn its_debug_output_names_the_address_of_its_listener() {
-    let address = BindAddress::Socket((Ipv4Addr::LOCALHOST, 0).into());
-    let server = HttpServer::bind(address, |_: &str, _: Option<&str>| ServerReply::not_found());
-    let server = server.await.unwrap().unwrap();
-    let port = server.local_address().unwrap().port().to_string();
-    assert!(format!("{server:?}").contains(&port));
-}
-
 /// A stream that says one thing, and then nothing, for ever.
 fn one_event(_: &ServerRequest<'_>) -> ServerAnswer {
     let first = futures::stream::iter(["data: 1\n\n".to_owned()]);
