@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use elector_protocol::Instant;
+use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{Clock, HealthCheck, HealthChecks, RequestError, ServerContact};
 
 /// The health of one elector, as it reports it itself. Clones are the same one.
@@ -175,11 +175,9 @@ impl HealthState {
             return Ok(());
         };
         let expires = contact.certificate_expires();
-        if let Some(expires) = expires.filter(|expires| *expires <= clock.wall()) {
-            let since = clock.wall().as_micros() - expires.as_micros();
+        if let Some(since) = expires.and_then(|expires| expired_for(expires, clock.wall())) {
             return Err(format!(
-                "the client certificate expired {} s ago: renew it in its file, which is read anew",
-                since / 1_000_000
+                "the client certificate expired {since} s ago: renew it in its file, which is read anew"
             ));
         }
         let refused = contact.refused_for();
@@ -210,6 +208,12 @@ impl HealthState {
     }
 }
 
+/// For how many seconds a certificate has been worth nothing that expires then, `None` while it is worth something.
+fn expired_for(expires: Timestamp, now: Timestamp) -> Option<i64> {
+    let since = now.as_micros() - expires.as_micros();
+    (since >= 0).then_some(since / 1_000_000)
+}
+
 fn pass_if(passes: bool, otherwise: &str) -> Result<(), String> {
     match passes {
         true => Ok(()),
@@ -219,4 +223,18 @@ fn pass_if(passes: bool, otherwise: &str) -> Result<(), String> {
 
 fn nanos(instant: Instant) -> u64 {
     u64::try_from(instant.since_epoch().as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_has_expired_from_the_moment_that_it_names() {
+        let at = |micros| Timestamp::from_micros(micros).unwrap();
+        let expires = at(5_000_000);
+        assert_eq!(expired_for(expires, at(4_999_999)), None);
+        assert_eq!(expired_for(expires, at(5_000_000)), Some(0));
+        assert_eq!(expired_for(expires, at(7_999_999)), Some(2));
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use elector::{Config, Elector, Health};
+use elector::{Config, Elector, Health, Metrics};
 use elector_apiserver::{Fault, Rule};
 use elector_testing::{CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds};
 use tokio::task::JoinHandle;
@@ -18,6 +18,7 @@ use crate::{refuse, seed_of};
 /// An elector that reports its health, and whose thread can be held. Dropping it is a crash.
 struct ProbedElector {
     health: Health,
+    metrics: Metrics,
     held: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
@@ -31,12 +32,14 @@ impl ProbedElector {
 
     fn start_with(cluster: &TestCluster, client: &'static str, config: Config) -> Self {
         CapturedLog::prepare();
-        let (health, held) = (Health::default(), Arc::new(AtomicBool::new(false)));
+        let (health, metrics) = (Health::default(), Metrics::default());
+        let held = Arc::new(AtomicBool::new(false));
         let elector = Elector::new(config, cluster.connect(client))
             .unwrap()
             .with_clock(cluster.clock())
             .with_seed(seed_of(client))
-            .with_health(health.clone());
+            .with_health(health.clone())
+            .with_metrics(metrics.clone());
         let hold = Arc::clone(&held);
         let task = tokio::spawn(async move {
             let mut run = pin!(elector.run(std::future::pending::<()>()));
@@ -54,7 +57,12 @@ impl ProbedElector {
             })
             .await;
         });
-        Self { health, held, task }
+        Self {
+            health,
+            metrics,
+            held,
+            task,
+        }
     }
 
     /// The status and the body for a path and query.
@@ -70,6 +78,11 @@ impl ProbedElector {
 
     fn is_ready(&self) -> bool {
         self.probe("/readyz").0 == 200
+    }
+
+    /// True if its figures say that it is ready.
+    fn is_shown_as_ready(&self) -> bool {
+        self.metrics.encode().contains("\nelector_ready 1\n")
     }
 
     /// The checks of `/readyz` that fail.
@@ -160,11 +173,12 @@ async fn a_right_that_is_missing_is_no_readiness_until_it_is_granted() {
     let cluster = TestCluster::with_gate();
     let elector = ProbedElector::start(&cluster);
     pass(seconds(20)).await;
-    assert!(elector.is_ready());
+    assert!(elector.is_ready() && elector.is_shown_as_ready());
     cluster.inject(refuse(401));
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(seconds(60)).await;
     assert_eq!(elector.failing(), ["permissions"]);
+    assert!(!elector.is_shown_as_ready());
     let (_, why) = elector.probe("/readyz/permissions");
     let holds = why.contains("the API server forbids this elector to ");
     assert!(holds, "{why}");

@@ -297,8 +297,23 @@ async fn a_standby_sees_the_same_and_says_that_it_stands_by() {
         let expected = [("leaderless", 0.0), ("led", 1.0)].map(named);
         assert_eq!(scrape.by("elector_leases", "state"), expected);
     }
-    status.sort_by(f64::total_cmp);
-    assert_eq!(status, [0.0, 1.0]);
+    let leader = usize::from(status == [0.0, 1.0]);
+    let status = || {
+        let labels = [("name", "elector")];
+        let value = |elector: &RunningElector| {
+            elector
+                .scrape()
+                .value("leader_election_master_status", &labels)
+        };
+        [leader, 1 - leader].map(|number| value(&electors[number]))
+    };
+    assert_eq!(status(), [1.0, 0.0]);
+
+    cluster.faults(["one", "two"][leader]).partition(true);
+    pass(seconds(60)).await;
+    cluster.faults(["one", "two"][leader]).partition(false);
+    pass(seconds(60)).await;
+    assert_eq!(status(), [0.0, 1.0], "the first one is back");
 }
 
 #[tokio::test(start_paused = true)]
