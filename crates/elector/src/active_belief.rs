@@ -22,12 +22,15 @@ pub(crate) struct ActiveBelief {
     closed: Arc<AtomicBool>,
 }
 
+/// The deadline of a belief that never ends.
+const NEVER: u64 = u64::MAX;
+
 // === impl ActiveBelief ===
 
 impl ActiveBelief {
     /// Of an elector that always acts, since the electors elect none of themselves.
     pub(crate) fn unlimited(clock: Arc<dyn Clock>) -> Self {
-        Self::new(clock, u64::MAX)
+        Self::new(clock, NEVER)
     }
 
     /// Of an elector that does not act yet.
@@ -62,8 +65,8 @@ impl ActiveBelief {
     /// True if this elector may act now.
     pub(crate) fn holds(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Acquire);
-        // Each event asks for it, and a clock takes longer than the answer.
-        deadline == u64::MAX || nanos(self.clock.holder()) < deadline
+        // Each event asks for this, so a belief that never ends reads no clock.
+        deadline == NEVER || nanos(self.clock.holder()) < deadline
     }
 
     /// For how long it may act if the belief is not prolonged.
