@@ -17,7 +17,6 @@ use rustix::process::Signal;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
-use crate::analysis::{Analysis, Order};
 use crate::case::FaultCase;
 use crate::fault::{AWAY, FaultScript, LeaderCondition, LeaseEdit};
 use crate::forward::Traffic;
@@ -59,6 +58,8 @@ pub(crate) struct CaseRun {
     fault_end: Option<FaultEnd>,
     /// The fault that all cases share, if the server is what it strikes.
     pub(crate) shared: SharedFault,
+    /// The time of the pulse at which it was opened.
+    opened: Duration,
 }
 
 /// The time that a process may take to send its first request.
@@ -86,12 +87,15 @@ impl ProxiedProcess {
 // === impl CaseRun ===
 
 impl CaseRun {
+    /// One in the namespace of its case, whose name ends in `suffix`.
     pub(crate) async fn open(
         case: FaultCase,
+        suffix: &str,
         bed: Arc<MatrixBed>,
         shared: SharedFault,
     ) -> Result<Self> {
-        let namespace = case.name().replace("::", "-");
+        let opened = bed.pulse.now();
+        let namespace = case.name().replace("::", "-") + suffix;
         let namespaces: Api<Namespace> = Api::all(bed.client.clone());
         let object = Namespace {
             metadata: ObjectMeta {
@@ -121,6 +125,7 @@ impl CaseRun {
             killed: Vec::new(),
             fault_end: None,
             shared,
+            opened,
         };
         if case.subject.is_elected() {
             for number in 1..=case.fault.electors() {
@@ -186,9 +191,7 @@ impl CaseRun {
 
     /// The worst gap in the pulse since then, seconds.
     pub(crate) fn stall(&self, since: Duration) -> f64 {
-        let window = since..self.pulse();
-        let operations = self.bed.pulse.operations();
-        Analysis::read(&operations, Order::ByFirstOperation, &window).worst_gap
+        self.bed.stall(since)
     }
 
     /// The least work that is to be done.
@@ -447,6 +450,7 @@ impl CaseRun {
             &self.namespace,
             names.map(|name| (name.to_owned(), implementation)),
             &self.foreign,
+            Duration::from_secs_f64(self.stall(self.opened)),
         )
         .await?;
         let path = self.folder.join("history.jsonl");

@@ -19,7 +19,7 @@ const SETTLED: &str = "rig-has-seen-everything";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The violations in the history of the Lease. Belief is taken from the Lease alone: what the processes did is
-/// the register's affair.
+/// the register's affair. The recorder may have stood still for as long as the machine did, `stall`.
 ///
 /// # Errors
 /// When the end of the history does not come.
@@ -29,9 +29,12 @@ pub(crate) async fn violations(
     namespace: &str,
     members: impl IntoIterator<Item = (String, Implementation)>,
     foreign: &[ResourceVersion],
+    stall: Duration,
 ) -> Result<Vec<String>> {
     settle(client, journal, namespace).await?;
-    let mut participants = Participants::new(Limits::default());
+    let mut limits = Limits::default();
+    limits.recording_delay += stall;
+    let mut participants = Participants::new(limits);
     for (name, implementation) in members {
         participants.add(LeaseKey::new(namespace, LEASE), name, implementation);
     }

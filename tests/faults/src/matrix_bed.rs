@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use elector_tests::rig::Recorder;
@@ -9,6 +10,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::analysis::{Analysis, Order};
 use crate::fault::{FaultScenario, FaultScript};
 use crate::recorded_runs::RecordedRuns;
 use crate::register::{OperationLog, Register};
@@ -47,5 +49,12 @@ impl MatrixBed {
             _ => 1,
         };
         Ok(Arc::clone(&self.starts).acquire_many_owned(turns).await?)
+    }
+
+    /// The worst gap in the pulse since then, seconds.
+    pub(crate) fn stall(&self, since: Duration) -> f64 {
+        let window = since..self.pulse.now();
+        let operations = self.pulse.operations();
+        Analysis::read(&operations, Order::ByFirstOperation, &window).worst_gap
     }
 }
