@@ -158,6 +158,15 @@ fn a_part_that_is_about_to_move_counts_as_moved() {
 }
 
 #[test]
+fn a_preference_that_stands_is_no_second_move() {
+    let asked = part(5.0, 100, "p0", ("a", 1), Some("b"));
+    let other_went_over = part(6.0, 101, "p1", ("b", 2), None);
+    let renewed = part(9.0, 102, "p0", ("a", 1), Some("b"));
+    let entries = [asked, other_went_over, renewed];
+    assert_eq!(needless_of(group(3).then(entries)), [""; 0]);
+}
+
+#[test]
 fn news_may_reach_an_elector_late_and_a_part_that_is_late_may_go_to_anybody() {
     // A second before, the part p2 was still with `a`.
     let p2_goes = |at| part(at, 99, "p2", ("b", 2), None);
