@@ -3,6 +3,7 @@ use elector_protocol::{
 };
 
 use super::*;
+use crate::metrics::measured_lease::MeasuredLease;
 
 /// A lease that is followed, record by record; a second passes between two of them unless more is said.
 struct FollowedLease {
@@ -149,6 +150,18 @@ fn a_fail_over_lasts_from_the_last_renewal_and_is_leaderless_from_the_expiry_on(
     assert_eq!(lease.accept(), change(LeadershipEnd::Expired, Some(17)));
     let expected = change(LeadershipEnd::Expired, Some(21));
     assert_eq!(lease.pass(20).acquire("c"), expected);
+}
+
+#[test]
+fn an_expiry_that_is_noticed_late_is_shown_from_the_expiry_on() {
+    let lease = FollowedLease::led();
+    let expiry = lease.now.after(DURATION);
+    let mut measured = MeasuredLease::new(lease.leadership, None);
+    measured.refresh(lease.now);
+    let late = expiry.after(Duration::from_secs(9));
+    measured.leadership.tick(late);
+    let (_, shown) = measured.refresh(late);
+    assert_eq!(shown.leaderless_since, Some(expiry));
 }
 
 #[test]
