@@ -106,9 +106,11 @@ mod tests {
     #[test]
     fn namespaces_whose_budget_is_whole_are_forgotten() {
         let mut budget = budget();
-        for index in 0..10_000 {
-            assert!(budget.take(at(index * 1000), &index.to_string().into()));
+        for index in 0..=KEPT {
+            assert!(budget.take(at(0), &index.to_string().into()));
         }
-        assert!(budget.full_at.len() <= KEPT, "{}", budget.full_at.len());
+        assert_eq!(budget.full_at.len(), KEPT + 1);
+        assert!(budget.take(at(5001), &"next".into()));
+        assert_eq!(budget.full_at.len(), 1);
     }
 }
