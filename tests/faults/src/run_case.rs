@@ -62,7 +62,7 @@ pub(crate) async fn run_case(
     let from = bed.pulse.now();
     let first = play(case, "", Arc::clone(&bed), shared.clone()).await;
     let stall = bed.stall(from);
-    // What strikes a server strikes all cases at once, and does not come again.
+    // A fault of the server strikes all cases at once, and does not come again.
     let Some(late) = blamed_on_stall(&first, stall).filter(|_| case.fault.of_server().is_none())
     else {
         return first.map(PlayedCase::judged);

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_namespace_is_full_by_number_or_by_bytes_and_another_is_not() {
         let (full, other): (Arc<str>, Arc<str>) = ("full".into(), "other".into());
-        for bytes in [600, 10_000] {
+        for bytes in [500, 16 << 10] {
             let mut usage = Usage::default();
             let kept = (0..).find(|_| usage.replace(&full, None, bytes).is_err());
             let expected = NAMESPACE_CANDIDATES.min(NAMESPACE_BYTES / bytes);
