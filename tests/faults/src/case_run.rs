@@ -40,7 +40,7 @@ struct ProxiedProcess {
 
 /// A case in progress.
 pub(crate) struct CaseRun {
-    bed: Arc<MatrixBed>,
+    pub(crate) bed: Arc<MatrixBed>,
     case: FaultCase,
     namespace: String,
     folder: PathBuf,
@@ -182,16 +182,6 @@ impl CaseRun {
             .start_elector(whose, &port, &self.folder)?;
         self.electors.push(ProxiedProcess { process, port });
         Ok(())
-    }
-
-    /// The time on the clock of the pulse.
-    pub(crate) fn pulse(&self) -> Duration {
-        self.bed.pulse.now()
-    }
-
-    /// The worst gap in the pulse since then, seconds.
-    pub(crate) fn stall(&self, since: Duration) -> f64 {
-        self.bed.stall(since)
     }
 
     /// The least work that is to be done.
@@ -344,8 +334,8 @@ impl CaseRun {
                 self.note_fault_end(leader);
             }
             FaultScript::Annotate(lasts) => {
-                let end = self.pulse() + lasts;
-                while self.pulse() < end {
+                let end = self.bed.pulse.now() + lasts;
+                while self.bed.pulse.now() < end {
                     self.edit_lease(LeaseEdit::Annotate).await?;
                     sleep(ANNOTATION).await;
                 }
@@ -450,7 +440,7 @@ impl CaseRun {
             &self.namespace,
             names.map(|name| (name.to_owned(), implementation)),
             &self.foreign,
-            Duration::from_secs_f64(self.stall(self.opened)),
+            Duration::from_secs_f64(self.bed.stall(self.opened)),
         )
         .await?;
         let path = self.folder.join("history.jsonl");

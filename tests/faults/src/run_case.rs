@@ -60,22 +60,25 @@ pub(crate) async fn run_case(
     shared: SharedFault,
 ) -> Result<CaseResult> {
     let from = bed.pulse.now();
-    let first = play(case, "", Arc::clone(&bed), shared.clone()).await;
+    let mut played = play(case, "", Arc::clone(&bed), shared.clone()).await;
     let stall = bed.stall(from);
     // A fault of the server strikes all cases at once, and does not come again.
-    let Some(late) = blamed_on_stall(&first, stall).filter(|_| case.fault.of_server().is_none())
-    else {
-        return first.map(PlayedCase::judged);
-    };
-    let name = case.name();
-    println!("test {name} ... once more, since the machine stalled {stall:.1} s: {late}");
-    let second = play(case, "-again", bed, shared).await;
-    second.map(PlayedCase::judged)
+    if case.fault.of_server().is_none()
+        && let Some(late) = blamed_on_stall(&played, stall)
+    {
+        let name = case.name();
+        println!("test {name} ... once more, since the machine stalled {stall:.1} s: {late}");
+        played = play(case, "-again", bed, shared).await;
+    }
+    played.map(|PlayedCase { mut result, late }| {
+        result.failures.extend(late);
+        result
+    })
 }
 
 /// The lateness that is all that was found, on a machine that stood still for `stall` seconds meanwhile.
-fn blamed_on_stall(outcome: &Result<PlayedCase>, stall: f64) -> Option<String> {
-    let late = match outcome {
+fn blamed_on_stall(played: &Result<PlayedCase>, stall: f64) -> Option<String> {
+    let late = match played {
         Ok(played) if !played.result.failures.is_empty() || played.late.is_empty() => return None,
         Ok(played) => played.late.join("; "),
         Err(error) => format!("{error:#}"),
@@ -99,7 +102,7 @@ async fn play(
         }
         _ => Some(settle(&mut run, &case).await?),
     };
-    let (start, pulse_from) = (run.log.now(), run.pulse());
+    let (start, pulse_from) = (run.log.now(), run.bed.pulse.now());
     let end = Instant::now() + case.fault.window;
     let strike = async {
         match &struck {
@@ -118,7 +121,7 @@ async fn play(
     };
     sleep_until(end).await;
     let window = start..start + case.fault.window;
-    let stall = run.stall(pulse_from);
+    let stall = run.bed.stall(pulse_from);
     let judged = case.fault.judges(case.subject);
     let recovers = if judged {
         run.log.next(RECOVERS).await.err()
@@ -223,17 +226,6 @@ fn gap_of(case: &FaultCase, analysis: &Analysis, delay: f64) -> Option<String> {
     (gap > longest).then(|| format!("a gap of {gap:.1} s, and {longest:.1} s are explained"))
 }
 
-// === impl PlayedCase ===
-
-impl PlayedCase {
-    /// The result, to which lateness is a failure.
-    fn judged(self) -> CaseResult {
-        let mut result = self.result;
-        result.failures.extend(self.late);
-        result
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,25 +254,18 @@ mod tests {
             let late = owned(late);
             Ok(PlayedCase { result, late })
         };
-        let unset = || Err(anyhow::anyhow!("the leader does not renew"));
-        let (calm, busy) = (MAX_STALL, MAX_STALL + 0.1);
-        let blamed = |outcome: Result<PlayedCase>, stall| blamed_on_stall(&outcome, stall);
-        assert_eq!(blamed(played(&["gap"], &[]), busy).as_deref(), Some("gap"));
-        assert_eq!(blamed(played(&["gap"], &[]), calm), None);
-        assert_eq!(blamed(played(&["gap"], &["overlap"]), busy), None);
-        assert_eq!(blamed(played(&[], &[]), busy), None);
-        let reason = Some("the leader does not renew");
-        assert_eq!(blamed(unset(), busy).as_deref(), reason);
-        assert_eq!(blamed(unset(), calm), None);
-    }
-
-    #[test]
-    fn lateness_is_a_failure_of_the_case_that_is_not_played_again() {
-        let mut result = CaseResult::of("killed", TestSubject::Ours);
-        result.failures.push("overlap".to_owned());
-        let late = vec!["gap".to_owned()];
-        let judged = PlayedCase { result, late }.judged();
-        assert_eq!(judged.failures, ["overlap", "gap"]);
+        let busy = MAX_STALL + 0.1;
+        for (outcome, stall, blamed) in [
+            (played(&["a gap"], &[]), busy, Some("a gap")),
+            (played(&["a gap"], &[]), MAX_STALL, None),
+            (played(&["a gap"], &["two believers"]), busy, None),
+            (played(&[], &[]), busy, None),
+            (Err(anyhow::anyhow!("no renewal")), busy, Some("no renewal")),
+            (Err(anyhow::anyhow!("no renewal")), MAX_STALL, None),
+        ] {
+            let found = blamed_on_stall(&outcome, stall);
+            assert_eq!(found.as_deref(), blamed, "{outcome:?}");
+        }
     }
 
     #[test]
