@@ -75,6 +75,15 @@ impl ScenarioGroup<'_> {
         self.add_with(RequiredFlag::Nothing, name, seconds, run);
     }
 
+    /// Adds one that is left out without `--long`.
+    pub fn add_long<F, R>(&mut self, name: &'static str, seconds: u64, run: F)
+    where
+        F: Fn(Arc<Testbed>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.add_with(RequiredFlag::Long, name, seconds, run);
+    }
+
     /// Adds one that is left out without that flag.
     pub fn add_with<F, R>(&mut self, flag: RequiredFlag, name: &'static str, seconds: u64, run: F)
     where

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_api::{Carrier, Lease};
 use elector_tests::rig::{
-    CandidateBuilder, EventKind, JournalMark, RequiredFlag, StartedCandidate, Suite, Testbed,
-    client_of, events, warm_up,
+    CandidateBuilder, EventKind, JournalMark, StartedCandidate, Suite, Testbed, client_of, events,
+    warm_up,
 };
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
@@ -19,24 +19,15 @@ use crate::{FALLBACK, GATE_OFF, LEASE_DURATION, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
-    own.add_with(
-        RequiredFlag::Long,
-        "lease_is_annotated_all_the_time",
-        130,
-        |testbed| annotated(testbed, CandidateMode::Elected),
-    );
-    own.add_with(
-        RequiredFlag::Long,
-        "lease_without_elector_is_annotated",
-        150,
-        |testbed| annotated(testbed, CandidateMode::Auto),
-    );
-    own.add_with(
-        RequiredFlag::Long,
-        "lease_of_plain_candidates_is_annotated",
-        145,
-        |testbed| annotated(testbed, CandidateMode::Plain),
-    );
+    own.add_long("lease_is_annotated_all_the_time", 130, |testbed| {
+        annotated(testbed, CandidateMode::Elected)
+    });
+    own.add_long("lease_without_elector_is_annotated", 150, |testbed| {
+        annotated(testbed, CandidateMode::Auto)
+    });
+    own.add_long("lease_of_plain_candidates_is_annotated", 145, |testbed| {
+        annotated(testbed, CandidateMode::Plain)
+    });
 }
 
 /// The mode of the candidates.

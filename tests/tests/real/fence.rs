@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 use elector_api::annotation;
-use elector_tests::rig::{RequiredFlag, Suite, Testbed, eventually, output_of};
+use elector_tests::rig::{Suite, Testbed, eventually, output_of};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) fn add(suite: &mut Suite) {
     shared.add("tokens_are_compared_with_lease_and_object", 15, compared);
     let name = "a_changed_fence_is_noticed";
     let mut own = suite.own(OURS, GATE_OFF);
-    own.add_with(RequiredFlag::Long, name, 1200, cells::changed);
+    own.add_long(name, 1200, cells::changed);
 }
 
 /// The ConfigMap that the leaders write.

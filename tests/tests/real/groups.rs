@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{
-    LoadBalancer, RequiredFlag, StartedCandidate, Suite, Testbed, eventually,
-};
+use elector_tests::rig::{LoadBalancer, StartedCandidate, Suite, Testbed, eventually};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use rustix::process::Signal;
@@ -22,18 +20,12 @@ use crate::{FALLBACK, GATE_OFF, OURS, SHORT_LEASE};
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
     own.add("group_of_eight_parts_in_three_processes", 240, eight_parts);
-    own.add_with(
-        RequiredFlag::Long,
+    own.add_long(
         "group_replaced_by_a_kill_each_minute",
         1_900,
         replaced::killed,
     );
-    own.add_with(
-        RequiredFlag::Long,
-        "group_replaced_by_an_update",
-        300,
-        replaced::updated,
-    );
+    own.add_long("group_replaced_by_an_update", 300, replaced::updated);
 }
 
 /// The parts of the group.

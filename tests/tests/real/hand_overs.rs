@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_tests::rig::{
-    ClusterMode, EventKind, HistoryEntry, RequiredFlag, Suite, Testbed, between, events, warm_up,
+    ClusterMode, EventKind, HistoryEntry, Suite, Testbed, between, events, warm_up,
 };
 
 use crate::hosted_candidates::Host;
@@ -18,12 +18,7 @@ pub(crate) fn add(suite: &mut Suite) {
     let mut both = suite.own(OURS, modes).every_change_on(&[]);
     both.add("two_hundred_leases_at_once", 50, at_once);
     let mut own = suite.own(OURS, GATE_OFF);
-    own.add_with(
-        RequiredFlag::Long,
-        "hand_overs_of_two_hundred_leases",
-        150,
-        one_by_one,
-    );
+    own.add_long("hand_overs_of_two_hundred_leases", 150, one_by_one);
 }
 
 /// The number of leases.

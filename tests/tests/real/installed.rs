@@ -71,6 +71,5 @@ pub(crate) fn add(suite: &mut Suite) {
         own.add_with(RequiredFlag::UpgradeFrom, upgraded, LASTS, upgrade);
     }
     let mut own = suite.own(OURS, GATE_OFF);
-    let (flag, name) = (RequiredFlag::Long, "a_node_is_drained");
-    own.add_with(flag, name, LASTS, node_is_drained);
+    own.add_long("a_node_is_drained", LASTS, node_is_drained);
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    ClusterMode, EntryContent, EventKind, HistoryEntry, JournalMark, RequiredFlag,
-    StartedCandidate, Suite, TestProcess, Testbed, between, events, eventually, now, revisions,
-    warm_up, work_intervals,
+    ClusterMode, EntryContent, EventKind, HistoryEntry, JournalMark, StartedCandidate, Suite,
+    TestProcess, Testbed, between, events, eventually, now, revisions, warm_up, work_intervals,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -38,7 +37,7 @@ pub(crate) fn add(suite: &mut Suite) {
         });
     }
     let ten_minutes = "former_leaders_lead_after_ten_minutes";
-    own.add_with(RequiredFlag::Long, ten_minutes, 640, |testbed| async move {
+    own.add_long(ten_minutes, 640, |testbed| async move {
         of_many(&testbed, "elected", Duration::from_secs(600)).await
     });
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Implementation, RequiredFlag, StartedCandidate, Suite, Testbed, between, now, work_intervals,
+    Implementation, StartedCandidate, Suite, Testbed, between, now, work_intervals,
 };
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -20,8 +20,7 @@ use self::plan::{Comeback, RunFault, Victim, plan};
 use crate::{CLIENT_GO, GATE_OFF, PROMPTLY, SHORT_DEADLINE, SHORT_LEASE};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.own(CLIENT_GO, GATE_OFF).add_with(
-        RequiredFlag::Long,
+    suite.own(CLIENT_GO, GATE_OFF).add_long(
         "plain_candidates_through_many_faults",
         LASTS.as_secs() + 10,
         ten_minutes,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_cluster::{binaries, paths};
-use elector_tests::rig::{RequiredFlag, Suite, TestProcess, TestSite, Testbed, eventually};
+use elector_tests::rig::{Suite, TestProcess, TestSite, Testbed, eventually};
 use elector_verify::EventKind;
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -21,7 +21,7 @@ pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
     own.add("policies_that_refuse_a_leader_are_lifted", 60, lift);
     let name = "chart_is_installed_and_its_elector_scraped";
-    own.add_with(RequiredFlag::Long, name, 60, chart);
+    own.add_long(name, 60, chart);
 }
 
 /// The remark before the transcript.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use elector_api::CandidateApi;
 use elector_cluster::paths;
-use elector_tests::rig::{ClusterMode, RequiredFlag, Suite, Testbed, definition};
+use elector_tests::rig::{ClusterMode, Suite, Testbed, definition};
 use futures::FutureExt as _;
 
 use self::accounts::Accounts;
@@ -35,7 +35,7 @@ pub(crate) fn add(suite: &mut Suite) {
     own.add("policies_bind_accounts_and_no_election", 90, bind);
     let mut own = suite.own(OURS, GATE_OFF);
     let name = "a_changed_policy_is_noticed";
-    own.add_with(RequiredFlag::Long, name, 3600, changed);
+    own.add_long(name, 3600, changed);
 }
 
 /// The accounts are played on one kind of cluster, which serves LeaseCandidates of either kind and has no elector yet.

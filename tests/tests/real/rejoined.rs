@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use elector_tests::rig::{RequiredFlag, Suite, Testbed, between};
+use elector_tests::rig::{Suite, Testbed, between};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{GATE_OFF, OURS, PROMPTLY};
@@ -13,12 +13,7 @@ use crate::{GATE_OFF, OURS, PROMPTLY};
 pub(crate) fn add(suite: &mut Suite) {
     let mut shared = suite.shared(OURS, GATE_OFF);
     shared.add("killed_leaders_rejoin", 40, once);
-    shared.add_with(
-        RequiredFlag::Long,
-        "leaders_rejoin_after_a_kill_each_second",
-        110,
-        often,
-    );
+    shared.add_long("leaders_rejoin_after_a_kill_each_second", 110, often);
 }
 
 /// The pause of the supervisor that starts a process again.

@@ -4,20 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{
-    RequiredFlag, StartedCandidate, Suite, Testbed, between, now, warm_up, work_intervals,
-};
+use elector_tests::rig::{StartedCandidate, Suite, Testbed, between, now, warm_up, work_intervals};
 
 use crate::{GATE_OFF, LEASE_DURATION, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
-    own.add_with(
-        RequiredFlag::Long,
-        "etcd_is_restored_from_a_backup",
-        120,
-        restored,
-    );
+    own.add_long("etcd_is_restored_from_a_backup", 120, restored);
 }
 
 /// Its Leases are of two histories, so that its record cannot be judged as one; what its candidates say can.

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_api::{CandidateApi, LeaseCandidate};
-use elector_tests::rig::{
-    AuditLog, RequiredFlag, ResourceVerb, Suite, Testbed, eventually, warm_up,
-};
+use elector_tests::rig::{AuditLog, ResourceVerb, Suite, Testbed, eventually, warm_up};
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
@@ -24,7 +22,7 @@ use crate::{MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, MODES);
-    own.add_with(RequiredFlag::Long, "every_right_is_used", 300, used);
+    own.add_long("every_right_is_used", 300, used);
 }
 
 /// The silence after which a candidate is deleted here.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{RequiredFlag, StartedCandidate, Suite, Testbed, warm_up};
+use elector_tests::rig::{StartedCandidate, Suite, Testbed, warm_up};
 use tokio::time::Instant;
 
 use crate::flooded_namespace::scraped::memory_kib;
@@ -17,7 +17,7 @@ pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
     let name = "memory_and_descriptors_do_not_grow";
     let lasts = 60 * minutes().unwrap_or(MINUTES) + 60;
-    own.add_with(RequiredFlag::Long, name, lasts, soak);
+    own.add_long(name, lasts, soak);
 }
 
 /// Names another number of minutes.

@@ -7,21 +7,15 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
 use elector_cluster::cluster::ApiserverBeside;
 use elector_cluster::release::Release;
-use elector_tests::rig::{LoadBalancer, RequiredFlag, Suite, Testbed, definition};
+use elector_tests::rig::{LoadBalancer, Suite, Testbed, definition};
 
 use crate::migration::{NAMES, led, stands};
 use crate::{GATE_OFF, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, GATE_OFF);
-    let long = RequiredFlag::Long;
-    own.add_with(long, "api_servers_are_upgraded_one_by_one", 150, upgraded);
-    own.add_with(
-        long,
-        "native_candidates_go_one_api_server_at_a_time",
-        300,
-        go,
-    );
+    own.add_long("api_servers_are_upgraded_one_by_one", 150, upgraded);
+    own.add_long("native_candidates_go_one_api_server_at_a_time", 300, go);
 }
 
 /// The number of times that all connections are cut, after which each of them may lead to the other API server.
