@@ -55,8 +55,6 @@ pub enum Event {
         lease: LeaseKey,
         /// The number considered.
         considered: usize,
-        /// The first number waiting.
-        waiting: usize,
     },
     /// A namespace has more candidates than are kept; those that came last are left out until leases and candidates are
     /// listed again. Reported again only after a tenth of the room was free.
@@ -85,15 +83,7 @@ impl Event {
     /// The limit that was hit.
     pub(crate) fn of_limit(hit: LimitHit) -> Self {
         match hit {
-            LimitHit::Lease {
-                lease,
-                considered,
-                waiting,
-            } => Self::CandidatesWait {
-                lease,
-                considered,
-                waiting,
-            },
+            LimitHit::Lease { lease, considered } => Self::CandidatesWait { lease, considered },
             LimitHit::Namespace {
                 lease,
                 candidates,
@@ -151,9 +141,7 @@ impl Event {
                 );
             }
             Self::Preferred { .. } => {}
-            Self::CandidatesWait {
-                lease, considered, ..
-            } => warn!(
+            Self::CandidatesWait { lease, considered } => warn!(
                 lease = %lease,
                 considered,
                 "too many candidates: the holder, the preferred one and the oldest are considered, the others are not"

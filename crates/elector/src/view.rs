@@ -89,11 +89,7 @@ const IDLE_ROOM: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LimitHit {
     /// Of one lease.
-    Lease {
-        lease: LeaseKey,
-        considered: usize,
-        waiting: usize,
-    },
+    Lease { lease: LeaseKey, considered: usize },
     /// Of one namespace.
     Namespace {
         /// The lease that the first candidate names which is left out.

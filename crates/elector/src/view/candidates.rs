@@ -151,11 +151,10 @@ impl View {
         let Some(entry) = self.elections.get_mut(key) else {
             return;
         };
-        if let Some((considered, waiting)) = entry.new_overflow() {
+        if let Some(considered) = entry.new_overflow() {
             self.limits_hit.push_back(LimitHit::Lease {
                 lease: key.clone(),
                 considered,
-                waiting,
             });
         }
     }

@@ -76,9 +76,8 @@ impl LeaseEntry {
         true
     }
 
-    /// The numbers considered and waiting, where none waited before; reported once, until a quarter of the places is
-    /// free again.
-    pub(super) fn new_overflow(&mut self) -> Option<(usize, usize)> {
+    /// The number considered, where none waited before; reported once, until a quarter of the places is free again.
+    pub(super) fn new_overflow(&mut self) -> Option<usize> {
         if self.waiting.is_empty() && !self.overflow_reported {
             return None;
         }
@@ -86,7 +85,7 @@ impl LeaseEntry {
         let reported = self.overflow_reported;
         self.overflow_reported =
             !self.waiting.is_empty() || (reported && considered > LEASE_CANDIDATES / 4 * 3);
-        (!reported && self.overflow_reported).then_some((considered, self.waiting.len()))
+        (!reported && self.overflow_reported).then_some(considered)
     }
 
     /// Where none of those that are considered answers (R15), gives their places to those that wait: a process that is

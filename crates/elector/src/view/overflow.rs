@@ -41,10 +41,6 @@ impl Seniority {
 // === impl OverflowCandidates ===
 
 impl OverflowCandidates {
-    pub(super) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |waiting| waiting.records.len())
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

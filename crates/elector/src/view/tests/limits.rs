@@ -58,7 +58,6 @@ fn the_oldest_are_considered_and_a_flood_pushes_none_of_them_out() {
     let hit = LimitHit::Lease {
         lease: super::key("l"),
         considered: LEASE_CANDIDATES,
-        waiting: 1,
     };
     assert_eq!(world.hits(), [hit]);
     world.dirty();
