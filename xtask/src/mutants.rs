@@ -4,17 +4,16 @@
 //!   all mutants of a crate ──seed──> sample ──> tests of the crate ──missed──> tests of its users ──> verdict
 //! ```
 //!
-//! cargo-mutants makes and plays them, in a clone of what is committed, those of one file in a row. Their verdicts are written
-//! down then, so that a run which is broken off goes on where it was.
+//! cargo-mutants makes and plays them, in a clone of what is committed, one after the other. Each verdict is written down, so
+//! that a run which is broken off goes on where it was.
 
 mod leftovers;
-mod line_diff;
 mod outcome;
 mod rule;
 mod sample;
 mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +22,6 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 
 use self::leftovers::kill_leftovers;
-use self::line_diff::line_diff;
 use self::outcome::{MutantOutcome, outcomes};
 use self::rule::rules_at;
 use self::sample::{ListedMutant, sample};
@@ -171,9 +169,6 @@ const OUTPUT: &str = "mutants.out";
 /// The time limit for the tests of a mutant, in seconds: several times that of the largest crate.
 const TIMEOUT: &str = "240";
 
-/// The most mutants of a file that are played at a time, before their verdicts are written down.
-const CHUNK: usize = 40;
-
 /// The cases of each property that a mutant meets first. With all of them the protocol's tests take seven times as long.
 const FEW_CASES: &str = "16";
 
@@ -278,15 +273,15 @@ fn mutants(tree: &Path, package: &str) -> Command {
     command
 }
 
-/// Plays the mutants of these names, which are of one file, against the tests of these packages.
+/// Plays the mutant of this name against the tests of these packages.
 fn play_against(
     folder: &Path,
     tree: &Path,
     package: &str,
     (tests, timeout): (&[&str], &str),
     cases: Option<&str>,
-    names: &[String],
-) -> Result<BTreeMap<String, MutantOutcome>> {
+    name: &str,
+) -> Result<MutantOutcome> {
     let mut play = mutants(tree, package);
     play.args([
         "--baseline",
@@ -303,15 +298,11 @@ fn play_against(
         "--cargo-test-arg=--tests",
     ])
     .arg("--output")
-    .arg(folder);
-    for name in names {
-        play.args(["--re", &format!("^{}$", literal(name))]);
-    }
-    // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of other lines.
-    let first = names.first().context("no mutant was named")?;
-    let lines = names.iter().map(|name| line_of(name)).collect();
-    let diff = line_diff(file_of(first), &source_of(tree, first)?, &lines);
-    let path = folder.join("lines.diff");
+    .arg(folder)
+    .args(["--re", &format!("^{}$", literal(name))]);
+    // cargo-mutants plays a deleted field of a struct whatever the expression says, unless it is of another line.
+    let diff = line_diff(file_of(name), &source_of(tree, name)?, line_of(name));
+    let path = folder.join("line.diff");
     fs::write(&path, diff).with_context(|| format!("failed to write {}", path.display()))?;
     play.arg("--in-diff").arg(path);
     for tests in tests {
@@ -320,8 +311,22 @@ fn play_against(
     play.envs(cases.map(|cases| ("PROPTEST_CASES", cases)));
     // The exit status says the same in fewer words.
     let _ = play.output().context("failed to run cargo-mutants")?;
+    // A mutant that ends no child would have it spin beside all that come after.
     kill_leftovers(&tree.join("target"));
-    outcomes(&folder.join(OUTPUT))
+    let outcome = outcomes(&folder.join(OUTPUT))?.remove(name);
+    outcome.with_context(|| {
+        format!(
+            "cargo-mutants did not play {name:?}; its log is in {}",
+            folder.display()
+        )
+    })
+}
+
+/// The diff that adds this line of a file, which has it. Lines count from 1.
+fn line_diff(file: &str, source: &str, line: usize) -> String {
+    let before = line.saturating_sub(1);
+    let text = source.lines().nth(before).unwrap_or_default();
+    format!("--- a/{file}\n+++ b/{file}\n@@ -{before},0 +{line},1 @@\n+{text}\n")
 }
 
 /// The file that a mutant changes.
@@ -362,15 +367,10 @@ impl MutationCampaign {
         };
         let (package, number) = (one.package, mutants.len());
         println!("{package}: {number} of {} mutants, {chosen}", all.len());
-        let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for ListedMutant { name, .. } in mutants {
-            let file = file_of(&name).to_owned();
-            files.entry(file).or_default().push(name);
-        }
-        for names in files.into_values() {
-            for names in names.chunks(CHUNK) {
-                self.judge(one, &chosen, names)?;
-            }
+        // Those of one file in a row: little is compiled anew for each.
+        let names: BTreeSet<_> = mutants.into_iter().map(|mutant| mutant.name).collect();
+        for name in names {
+            self.judge(one, &chosen, name)?;
         }
         Ok(())
     }
@@ -395,52 +395,41 @@ impl MutationCampaign {
             }
             let one = crates.iter().find(|one| one.package == package);
             let one = one.with_context(|| format!("{package} was not asked for"))?;
-            for verdict in self.judge(one, &chosen, &[name])? {
-                viable += usize::from(verdict != MutantVerdict::Unviable);
-                noticed += usize::from(verdict.is_killed());
-            }
+            let verdict = self.judge(one, &chosen, name)?;
+            viable += usize::from(verdict != MutantVerdict::Unviable);
+            noticed += usize::from(verdict.is_killed());
         }
         println!("{noticed} of {viable} breakages were noticed, {chosen}");
         Ok(())
     }
 
-    /// Plays mutants of one file, as far as that was not done at this commit, and notes the verdicts.
-    fn judge(
-        &mut self,
-        one: &MutatedCrate,
-        chosen: &str,
-        names: &[String],
-    ) -> Result<Vec<MutantVerdict>> {
+    /// Plays a mutant, unless that was done at this commit, and notes the verdict.
+    fn judge(&mut self, one: &MutatedCrate, chosen: &str, name: String) -> Result<MutantVerdict> {
         let sample = MutantSample {
             package: one.package.to_owned(),
             commit: self.commit.clone(),
             chosen: chosen.to_owned(),
         };
-        let (mut played, mut new) = (Vec::new(), Vec::new());
-        for name in names {
-            match self.verdicts.of(&sample, name).cloned() {
-                Some(known) => played.push(known),
-                None => new.push(name.clone()),
-            }
-        }
-        for (name, MutantOutcome { verdict, test }) in self.play(one, &new)? {
-            let (sample, rules) = (sample.clone(), rules_of(&self.tree, &name)?);
-            played.push(PlayedMutant {
+        let played = match self.verdicts.of(&sample, &name) {
+            Some(known) => PlayedMutant {
                 sample,
-                verdict,
-                name,
-                rules,
-                test,
-            });
-        }
-        let mut verdicts = Vec::new();
-        for played in played {
-            println!("{}: {}", played.verdict, played.name);
-            verdicts.push(played.verdict);
-            let sample = sample.clone();
-            self.verdicts.note(PlayedMutant { sample, ..played })?;
-        }
-        Ok(verdicts)
+                ..known.clone()
+            },
+            None => {
+                let MutantOutcome { verdict, test } = self.play(one, &name)?;
+                PlayedMutant {
+                    sample,
+                    verdict,
+                    rules: rules_of(&self.tree, &name)?,
+                    name,
+                    test,
+                }
+            }
+        };
+        let verdict = played.verdict;
+        println!("{verdict}: {}", played.name);
+        self.verdicts.note(played)?;
+        Ok(verdict)
     }
 
     /// Every mutant of each package.
@@ -461,55 +450,40 @@ impl MutationCampaign {
             .with_context(|| format!("failed to read the mutants of {}", one.package))
     }
 
-    /// Plays mutants of one file, against the tests of its crate first: with few cases of each property, which most do not
-    /// outlive, then with all.
-    fn play(&self, of: &MutatedCrate, names: &[String]) -> Result<BTreeMap<String, MutantOutcome>> {
-        let play = |tests: &[&str], timeout, cases, names: &[String]| {
+    /// Plays a mutant, against the tests of its crate first: with few cases of each property, which most do not outlive, then
+    /// with all.
+    fn play(&self, of: &MutatedCrate, name: &str) -> Result<MutantOutcome> {
+        let play = |tests: &[&str], timeout, cases| {
             let (folder, tree) = (&self.folder, &self.tree);
-            let mut outcomes =
-                play_against(folder, tree, of.package, (tests, timeout), cases, names)?;
-            outcomes.retain(|name, _| names.contains(name));
-            match names.iter().find(|name| !outcomes.contains_key(*name)) {
-                Some(name) => bail!(
-                    "cargo-mutants did not play {name:?}; its log is in {}",
-                    folder.display()
-                ),
-                None => Ok(outcomes),
-            }
+            play_against(folder, tree, of.package, (tests, timeout), cases, name)
         };
-        let survivors = |outcomes: &BTreeMap<String, MutantOutcome>| {
-            let survived = outcomes
-                .iter()
-                .filter(|(_, it)| it.verdict == MutantVerdict::Survived);
-            survived.map(|(name, _)| name.clone()).collect::<Vec<_>>()
-        };
-        if names.is_empty() {
-            return Ok(BTreeMap::new());
+        let own = [of.package];
+        let mut outcome = play(&own, of.timeout, Some(FEW_CASES))?;
+        if outcome.verdict == MutantVerdict::Survived {
+            outcome = play(&own, of.timeout, None)?;
         }
-        let own = &[of.package];
-        let mut outcomes = play(own, of.timeout, Some(FEW_CASES), names)?;
-        let left = survivors(&outcomes);
-        if !left.is_empty() {
-            outcomes.extend(play(own, of.timeout, None, &left)?);
+        if outcome.verdict == MutantVerdict::Survived && !of.users.is_empty() {
+            outcome = play(of.users, TIMEOUT, None)?;
+            outcome.verdict = match outcome.verdict {
+                MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
+                MutantVerdict::Unviable => bail!("the users of {} do not compile", of.package),
+                other => other,
+            };
         }
-        let left = survivors(&outcomes);
-        if !left.is_empty() && !of.users.is_empty() {
-            for (name, mut outcome) in play(of.users, TIMEOUT, None, &left)? {
-                outcome.verdict = match outcome.verdict {
-                    MutantVerdict::KilledByItsCrate => MutantVerdict::KilledByUsers,
-                    MutantVerdict::Unviable => bail!("the users of {} do not compile", of.package),
-                    other => other,
-                };
-                outcomes.insert(name, outcome);
-            }
-        }
-        Ok(outcomes)
+        Ok(outcome)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_an_addition_after_those_before_it() {
+        let diff = line_diff("src/a.rs", "a\nb\nc\n", 2);
+        let expected = "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,0 +2,1 @@\n+b\n";
+        assert_eq!(diff, expected);
+    }
 
     #[test]
     fn a_literal_matches_letter_by_letter() {

@@ -1,4 +1,4 @@
-//! Processes that tests leave behind: a mutant that ends no child has it spin beside all mutants that come after it.
+//! Processes that tests leave behind.
 
 use std::fs;
 use std::path::Path;
