@@ -155,6 +155,27 @@ async fn the_lock_is_let_go_after_the_last_request() {
     }
 }
 
+/// The renewal of the lock of the built-in controller is such a request.
+#[tokio::test(start_paused = true)]
+async fn the_lock_is_let_go_after_the_last_renewal_of_the_builtin_lock() {
+    let cluster = TestCluster::with_gate();
+    let active = Replica::start_with(&cluster, "active", replacing_and_electing());
+    pass(seconds(40)).await;
+    let slow = Rule::new(Fault::Delay(seconds(1))).verb(RequestVerb::Update);
+    cluster
+        .faults("active")
+        .inject(slow.namespace("kube-system"));
+    let start = cluster.now();
+    eventually(|| !active.acts_since(start).is_empty()).await;
+    let sent = cluster.now();
+    cluster.edit(LEASES, "elector-system", "elector", |lease| {
+        lease["spec"]["preferredHolder"] = "other".into();
+    });
+    eventually(|| lock_holder(&cluster) == "other").await;
+    let after = cluster.now().since(sent);
+    assert!(after > millis(900) && after < millis(1_200), "{after:?}");
+}
+
 /// The server may still carry out what has no answer: then the lock is left to expire.
 #[tokio::test(start_paused = true)]
 async fn a_lock_with_requests_under_way_is_not_released() {
