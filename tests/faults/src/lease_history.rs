@@ -33,7 +33,7 @@ pub(crate) async fn violations(
 ) -> Result<Vec<String>> {
     settle(client, journal, namespace).await?;
     let mut limits = Limits::default();
-    limits.recording_delay += stall;
+    limits.recording_delay = limits.recording_delay.max(stall);
     let mut participants = Participants::new(limits);
     for (name, implementation) in members {
         participants.add(LeaseKey::new(namespace, LEASE), name, implementation);

@@ -219,13 +219,13 @@ fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
     assert_eq!(world.view.candidate_index.len(), 2);
 }
 
-/// A list of a hundred thousand strategies may stand in one object of v1alpha1.
 #[test]
 fn a_name_is_kept_twice() {
     let bytes = |name| bytes_of(&candidate(name, "l", 1).candidate);
     assert_eq!(bytes("abcdef") - bytes("ab"), 8);
 }
 
+/// A list of a hundred thousand strategies may stand in one object of v1alpha1.
 #[test]
 fn a_candidate_that_lists_more_than_is_kept_cannot_be_elected() {
     let list = |count: usize| {
