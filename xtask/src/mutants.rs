@@ -22,7 +22,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 
 use self::leftovers::kill_leftovers;
-use self::outcome::{MutantOutcome, outcomes};
+use self::outcome::{MutantOutcome, outcome};
 use self::rule::rules_at;
 use self::sample::{ListedMutant, sample};
 use self::verdict::{MutantSample, MutantVerdict, PlayedMutant, VerdictFile};
@@ -313,13 +313,7 @@ fn play_against(
     let _ = play.output().context("failed to run cargo-mutants")?;
     // A mutant that ends no child would have it spin beside all that come after.
     kill_leftovers(&tree.join("target"));
-    let outcome = outcomes(&folder.join(OUTPUT))?.remove(name);
-    outcome.with_context(|| {
-        format!(
-            "cargo-mutants did not play {name:?}; its log is in {}",
-            folder.display()
-        )
-    })
+    outcome(&folder.join(OUTPUT), name)
 }
 
 /// The diff that adds this line of a file, which has it. Lines count from 1.
