@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
 use clap::Parser;
+use elector_candidate::{Error, TermEnd};
 
 use super::*;
 
@@ -36,6 +37,19 @@ fn a_command_that_a_signal_ended_has_the_exit_code_of_shells() {
     // As wait(2) has them: an exit code in the second byte, or a signal in the first one.
     let codes = [0, 3 << 8, 9, 15].map(|raw| child::exit_code(ExitStatus::from_raw(raw)));
     assert_eq!(codes, [0, 3, 137, 143]);
+}
+
+#[test]
+fn a_run_that_failed_says_why_and_a_name_that_is_refused_is_wrong_usage() {
+    let refused = Config::plain("Web").validate().unwrap_err();
+    assert_eq!(exit_code(refused.into()).unwrap(), ExitCode::from(2));
+    for (end, words) in [
+        (TermEnd::WorkStillRuns, "stop the command: it still runs"),
+        (TermEnd::Released, "keep running"),
+    ] {
+        let error = exit_code(Error::TermEnded(end)).unwrap_err();
+        assert_eq!(error.to_string(), words);
+    }
 }
 
 #[test]
