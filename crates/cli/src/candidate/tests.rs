@@ -61,7 +61,7 @@ fn a_grace_that_a_loss_does_not_leave_is_said_in_words() {
         "grace-period 30s: after a loss at most 3.75s of it are left, because the command is killed before another \
          candidate can lead; after a pause, or once another holder is known, nothing is left"
     );
-    assert_eq!(line(&["--grace-period", "3s"]), None);
+    assert_eq!(line(&["--grace-period", "3750ms"]), None);
     let long = ["--lease-duration", "60s", "--renew-deadline", "40s"];
     assert_eq!(line(&long), None);
 }
