@@ -18,7 +18,6 @@ use crate::network::NetworkCondition;
 use crate::upstream::{ResponseBody, Upstream, UpstreamResult};
 
 /// One client's way through the proxy.
-#[derive(Debug)]
 pub(crate) struct Forwarder {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) network: watch::Receiver<NetworkCondition>,

@@ -1,6 +1,5 @@
 //! The keys of the proxy: an authority of its own, which the kubeconfigs of its clients name.
 
-use std::fmt;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
@@ -22,12 +21,6 @@ pub(crate) struct Keys {
 }
 
 // === impl Keys ===
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").finish_non_exhaustive()
-    }
-}
 
 impl Keys {
     /// New ones.

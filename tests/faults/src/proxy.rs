@@ -23,7 +23,6 @@ use crate::upstream::Upstream;
 use crate::wire;
 
 /// Stands before one API server.
-#[derive(Debug)]
 pub struct Proxy {
     keys: Keys,
     upstream: Arc<Upstream>,

@@ -1,6 +1,5 @@
 //! The way to the API server behind the proxy.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -90,12 +89,6 @@ impl Upstream {
         let mut answer = (self.send)(request).await?;
         strip(answer.headers_mut());
         Ok(answer)
-    }
-}
-
-impl fmt::Debug for Upstream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upstream").finish_non_exhaustive()
     }
 }
 

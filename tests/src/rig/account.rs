@@ -195,11 +195,3 @@ impl TestAccount {
         &self.client
     }
 }
-
-impl fmt::Debug for TestAccount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TestAccount")
-            .field("kubeconfig", &self.kubeconfig)
-            .finish_non_exhaustive()
-    }
-}

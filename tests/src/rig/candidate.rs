@@ -18,7 +18,7 @@ use crate::rig::site::command;
 use crate::rig::testbed::{PROMPTLY, Testbed};
 
 /// A candidate to be started.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CandidateBuilder<'w> {
     testbed: &'w Testbed,
     implementation: Implementation,

@@ -15,7 +15,6 @@ use crate::rig::site::{ClusterMode, SitePurpose, TestSite};
 use crate::rig::testbed::Testbed;
 
 /// The shared clusters, each started by the first scenario that needs it.
-#[derive(Debug)]
 pub(super) struct SharedClusters {
     pub(super) programs: Arc<TestedPrograms>,
     pub(super) folder: PathBuf,
@@ -25,7 +24,6 @@ pub(super) struct SharedClusters {
 }
 
 /// A shared cluster and its elector.
-#[derive(Debug)]
 pub(super) struct SharedCluster {
     pub(super) site: Arc<TestSite>,
     pub(super) _elector: TestProcess,

@@ -311,15 +311,6 @@ impl TestSite {
     }
 }
 
-impl fmt::Debug for TestSite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Site")
-            .field("mode", &self.mode)
-            .field("kubeconfig", &self.kubeconfig())
-            .finish_non_exhaustive()
-    }
-}
-
 /// A command whose only way to a cluster is this kubeconfig.
 pub fn command(program: &Path, kubeconfig: &Path) -> Command {
     let mut command = Command::new(program);

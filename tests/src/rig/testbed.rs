@@ -24,7 +24,6 @@ use crate::rig::journal::{Journal, JournalMark, events, now, revisions};
 use crate::rig::site::TestSite;
 
 /// A namespace of a site, for one scenario.
-#[derive(Debug)]
 pub struct Testbed {
     site: Arc<TestSite>,
     implementation: Implementation,
