@@ -180,22 +180,16 @@ impl VerdictFile {
         };
         let newest = self.newest();
         let wanted = newest.values().filter(is_wanted);
-        let wanted = wanted.filter(|it| it.sample.package == package);
+        let wanted = wanted.filter(|it| it.sample.package == package && stands(it, &newest, all));
         let changes: BTreeSet<&str> = wanted.map(|it| ListedMutant::change(&it.name)).collect();
         let same = |mutant: &&ListedMutant| changes.contains(ListedMutant::change(&mutant.name));
         all.iter().filter(same).cloned().collect()
     }
 
     /// The last verdict on each mutant, whose line may be another one since.
-    fn newest(&self) -> BTreeMap<(&str, Vec<&str>), &PlayedMutant> {
+    fn newest(&self) -> NewestVerdicts<'_> {
         let played = self.played.iter();
-        let by_place = played.map(|it| {
-            let mut place: Vec<&str> = it.name.splitn(4, ':').collect();
-            if place.len() == 4 {
-                place.remove(1);
-            }
-            ((it.sample.package.as_str(), place), it)
-        });
+        let by_place = played.map(|it| (place_of(&it.sample.package, &it.name), it));
         by_place.collect()
     }
 
@@ -224,15 +218,11 @@ impl VerdictFile {
             );
         }
         table += "\nThose that survived when they were last played, whose code still stands, and that are not explained below:\n\n";
-        let there = all
-            .iter()
-            .map(|it| (it.package.as_str(), ListedMutant::change(&it.name)));
-        let there: BTreeSet<_> = there.collect();
-        for it in self.newest().values() {
+        let newest = self.newest();
+        for it in newest.values() {
             let change = ListedMutant::change(&it.name);
-            let is_there = there.contains(&(it.sample.package.as_str(), change));
-            let survived = it.verdict == MutantVerdict::Survived;
-            if survived && is_there && !explained.contains(change) {
+            let survived = it.verdict == MutantVerdict::Survived && stands(it, &newest, all);
+            if survived && !explained.contains(change) {
                 let (of, name) = (&it.sample, &it.name);
                 table += &format!("* {} at {}: `{name}`\n", of.package, of.commit);
             }
@@ -271,6 +261,29 @@ impl VerdictFile {
         table
     }
 }
+
+/// The place of a mutant, whose line may be another one since: package, file, column and change.
+fn place_of<'a>(package: &'a str, name: &'a str) -> (&'a str, Vec<&'a str>) {
+    let mut place: Vec<&str> = name.splitn(4, ':').collect();
+    if place.len() == 4 {
+        place.remove(1);
+    }
+    (package, place)
+}
+
+/// True if a verdict may be that on a mutant there is: one of all that make the same change has it as its last verdict, or has
+/// none, since its code has moved.
+fn stands(played: &PlayedMutant, newest: &NewestVerdicts<'_>, all: &[ListedMutant]) -> bool {
+    let (of, change) = (&played.sample.package, ListedMutant::change(&played.name));
+    let same = |it: &&ListedMutant| it.package == *of && ListedMutant::change(&it.name) == change;
+    all.iter().filter(same).any(|mutant| {
+        let last = newest.get(&place_of(of, &mutant.name));
+        last.is_none_or(|last| last.verdict == played.verdict)
+    })
+}
+
+/// The last verdicts by the place of the mutant.
+type NewestVerdicts<'a> = BTreeMap<(&'a str, Vec<&'a str>), &'a PlayedMutant>;
 
 /// The most tests that are named for a rule.
 const NAMED_TESTS: usize = 3;
@@ -362,11 +375,17 @@ mod tests {
         });
         assert_eq!(recorded.again("p", &all, false), all[..1]);
         assert_eq!(recorded.again("p", &all, true), all[1..2]);
-        // A test that came since notices it.
-        let name = "src/a.rs:7:1: 2 in f";
+        // A test that came since notices it, in another column.
+        let name = "src/b.rs:7:9: 2 in f";
+        assert!(
+            recorded
+                .table(&all, "")
+                .contains("* p at c: `src/a.rs:2:1: 2 in f`")
+        );
         recorded
             .note(played(sample("p", "d"), name, killed))
             .unwrap();
+        assert!(!recorded.table(&all, "").contains("2 in f"));
         assert_eq!(recorded.again("p", &all, false), all[..2]);
         assert_eq!(recorded.again("p", &all, true), []);
     }
