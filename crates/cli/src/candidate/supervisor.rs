@@ -97,8 +97,10 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
             }
             ReapedState::Running => {}
         }
-        if let Some(rounds) = &mut kill {
-            rounds.kill_if_due(&reaper)?;
+        if kill.as_mut().is_some_and(|it| it.begins(Instant::now())) {
+            // The group at once, what has left it as soon as it is found.
+            signal_group(&reaper, Signal::KILL);
+            descendants::kill_all()?;
         }
         let step = tokio::select! {
             biased;
@@ -176,15 +178,28 @@ impl KillRounds {
         }
     }
 
-    fn kill_if_due(&mut self, reaper: &Reaper) -> io::Result<()> {
-        if Instant::now() < self.next {
-            return Ok(());
+    /// True if a round begins now. The next one follows after a pause, each twice as long as the one before.
+    fn begins(&mut self, now: Instant) -> bool {
+        let is_due = now >= self.next;
+        if is_due {
+            self.next = now + self.pause;
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         }
-        // The group at once, what has left it as soon as it is found.
-        signal_group(reaper, Signal::KILL);
-        descendants::kill_all()?;
-        self.next = Instant::now() + self.pause;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        Ok(())
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kills_are_repeated_after_pauses_that_grow() {
+        let mut rounds = KillRounds::start();
+        let start = rounds.next;
+        let begun =
+            (0..1_000).filter(|millis| rounds.begins(start + Duration::from_millis(*millis)));
+        let expected = [0, 2, 6, 14, 30, 62, 126, 254, 454, 654, 854];
+        assert_eq!(begun.collect::<Vec<_>>(), expected);
     }
 }
