@@ -144,24 +144,15 @@ fn a_fail_over_lasts_from_the_last_renewal_and_is_leaderless_from_the_expiry_on(
     let (expiry, mut before) = (seen.after(DURATION), lease.leadership.clone());
     before.tick(seen.after(DURATION - Duration::from_millis(1)));
     assert_eq!(before.leader(), lease.leadership.leader());
-    before.tick(expiry.after(Duration::from_secs(9)));
-    assert_eq!(before.leaderless_since(), Some(expiry));
+    // Also where it is noticed late.
+    let (mut measured, late) = (MeasuredLease::new(before, None), expiry.after(DURATION));
+    measured.refresh(seen);
+    measured.leadership.tick(late);
+    assert_eq!(measured.refresh(late).1.leaderless_since, Some(expiry));
     lease.pass(DURATION.as_secs()).grant("b");
     assert_eq!(lease.accept(), change(LeadershipEnd::Expired, Some(17)));
     let expected = change(LeadershipEnd::Expired, Some(21));
     assert_eq!(lease.pass(20).acquire("c"), expected);
-}
-
-#[test]
-fn an_expiry_that_is_noticed_late_is_shown_from_the_expiry_on() {
-    let lease = FollowedLease::led();
-    let expiry = lease.now.after(DURATION);
-    let mut measured = MeasuredLease::new(lease.leadership, None);
-    measured.refresh(lease.now);
-    let late = expiry.after(Duration::from_secs(9));
-    measured.leadership.tick(late);
-    let (_, shown) = measured.refresh(late);
-    assert_eq!(shown.leaderless_since, Some(expiry));
 }
 
 #[test]

@@ -162,9 +162,8 @@ async fn the_lock_is_let_go_after_the_last_renewal_of_the_builtin_lock() {
     let active = Replica::start_with(&cluster, "active", replacing_and_electing());
     pass(seconds(40)).await;
     let slow = Rule::new(Fault::Delay(seconds(1))).verb(RequestVerb::Update);
-    cluster
-        .faults("active")
-        .inject(slow.namespace("kube-system"));
+    let faults = cluster.faults("active");
+    faults.inject(slow.namespace("kube-system"));
     let start = cluster.now();
     eventually(|| !active.acts_since(start).is_empty()).await;
     let sent = cluster.now();
