@@ -23,7 +23,7 @@ mod test;
 mod yaml;
 
 use elector_cluster::{
-    binaries, build_profile, child_guard, cluster, commands, earlier_version, fnv, measured, paths,
+    binaries, build_profile, child_guard, cluster, commands, earlier_version, measured, paths,
     release,
 };
 

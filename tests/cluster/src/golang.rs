@@ -6,13 +6,14 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
+use std::hash::{Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use fnv::FnvHasher;
 
-use crate::fnv::Fnv;
 use crate::paths;
 
 /// The advice when there is no way to build: the same words wherever it matters.
@@ -156,16 +157,19 @@ impl Recipe {
 
     /// A hash over everything of ours that decides what the program is.
     fn fingerprint(&self) -> Result<u64> {
-        let mut hash = Fnv::default();
+        let mut hash = FnvHasher::default();
         for file in sources(&self.module)? {
             let text =
                 fs::read(&file).with_context(|| format!("failed to read {}", file.display()))?;
-            hash.write(file.file_name().unwrap_or_default().as_encoded_bytes());
-            hash.write(&text);
+            file.file_name()
+                .unwrap_or_default()
+                .as_encoded_bytes()
+                .hash(&mut hash);
+            text.hash(&mut hash);
         }
         let command = self.command(Path::new("out"));
         for argument in command.get_args() {
-            hash.write(argument.as_encoded_bytes());
+            argument.as_encoded_bytes().hash(&mut hash);
         }
         Ok(hash.finish())
     }

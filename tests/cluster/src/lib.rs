@@ -6,7 +6,6 @@ pub mod child_guard;
 pub mod cluster;
 pub mod commands;
 pub mod earlier_version;
-pub mod fnv;
 mod golang;
 pub mod measured;
 pub mod overlays;

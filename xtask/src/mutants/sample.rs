@@ -1,8 +1,9 @@
 //! The mutants of a crate, and those of them that a seed chooses.
 
-use serde::Deserialize;
+use std::hash::{Hash as _, Hasher as _};
 
-use crate::fnv::Fnv;
+use fnv::FnvHasher;
+use serde::Deserialize;
 
 /// A mutant, as cargo-mutants lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -27,9 +28,9 @@ pub(super) fn sample(all: &[ListedMutant], seed: u64, size: usize) -> Vec<Listed
     let mut ranked: Vec<(u64, &ListedMutant)> = all
         .iter()
         .map(|mutant| {
-            let mut hash = Fnv::default();
-            hash.write(&seed.to_le_bytes());
-            hash.write(mutant.name.as_bytes());
+            let mut hash = FnvHasher::default();
+            seed.to_le_bytes()[..].hash(&mut hash);
+            mutant.name.as_bytes().hash(&mut hash);
             (hash.finish(), mutant)
         })
         .collect();
