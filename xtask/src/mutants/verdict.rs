@@ -174,33 +174,72 @@ impl VerdictFile {
         all: &[ListedMutant],
         survived: bool,
     ) -> Vec<ListedMutant> {
-        let is_wanted = |it: &&&PlayedMutant| match survived {
-            true => it.verdict == MutantVerdict::Survived,
-            false => it.verdict.is_killed(),
+        let is_wanted = |verdict: MutantVerdict| match survived {
+            true => verdict == MutantVerdict::Survived,
+            false => verdict.is_killed(),
         };
-        let newest = self.newest();
-        let wanted = newest.values().filter(is_wanted);
-        let wanted = wanted.filter(|it| it.sample.package == package && stands(it, &newest, all));
-        let changes: BTreeSet<&str> = wanted.map(|it| ListedMutant::change(&it.name)).collect();
-        let same = |mutant: &&ListedMutant| changes.contains(ListedMutant::change(&mutant.name));
-        all.iter().filter(same).cloned().collect()
+        let standing = self.standing(all).into_iter();
+        let wanted =
+            standing.filter(|(mutant, last)| mutant.package == package && is_wanted(last.verdict));
+        wanted.map(|(mutant, _)| mutant.clone()).collect()
     }
 
-    /// The last verdict on each mutant, whose line may be another one since.
-    fn newest(&self) -> NewestVerdicts<'_> {
-        let played = self.played.iter();
-        let by_place = played.map(|it| (place_of(&it.sample.package, &it.name), it));
-        by_place.collect()
+    /// The mutants there are that were played, each with its last verdict: of its place, but for the line, or of a place that
+    /// no mutant has any more, where the same change was made to code that has moved.
+    fn standing<'a>(
+        &'a self,
+        all: &'a [ListedMutant],
+    ) -> Vec<(&'a ListedMutant, &'a PlayedMutant)> {
+        let place = |mutant: &'a ListedMutant| place_of(&mutant.package, &mutant.name);
+        let places: BTreeSet<_> = all.iter().map(place).collect();
+        let (mut newest, mut moved) = (BTreeMap::new(), BTreeMap::new());
+        for it in &self.played {
+            let place = place_of(&it.sample.package, &it.name);
+            if !places.contains(&place) {
+                moved.insert((place.0, ListedMutant::change(&it.name)), it);
+            }
+            newest.insert(place, it);
+        }
+        let last = |mutant: &'a ListedMutant| {
+            let change = (mutant.package.as_str(), ListedMutant::change(&mutant.name));
+            let last = newest.get(&place(mutant)).or_else(|| moved.get(&change));
+            last.map(|last| (mutant, *last))
+        };
+        all.iter().filter_map(last).collect()
     }
 
-    /// A table with a row for each sample, and those of all mutants there are whose change survived when it was last played, but
-    /// for the changes that a text explains.
+    /// A table with a row for each crate, a row for each sample, and the mutants there are whose change survived when it was
+    /// last played, but for the changes that a text explains.
     pub(super) fn table(&self, all: &[ListedMutant], explained: &str) -> String {
-        let mut table = "| crate | at | chosen | played | killed by its own tests | by those of its users | timed out | \
-                         do not compile | survived | noticed, 95 % interval |\n|---|---|---|---|---|---|---|---|---|---|\n"
+        let explains = |it: &PlayedMutant| explained.contains(ListedMutant::change(&it.name));
+        let standing = self.standing(all);
+        let mut table = "| crate | mutants | played | do not compile | noticed | explained | survived | noticed, 95 % interval |\n\
+                         |---|--:|--:|--:|--:|--:|--:|---|\n"
             .to_owned();
+        let mut by_crate: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
+        for (mutant, last) in &standing {
+            let column = match last.verdict {
+                MutantVerdict::Unviable => 0,
+                MutantVerdict::Survived if explains(last) => 2,
+                MutantVerdict::Survived => 3,
+                _ => 1,
+            };
+            by_crate.entry(&mutant.package).or_default()[column] += 1;
+        }
+        for (package, counts) in by_crate {
+            let there_are = all.iter().filter(|it| it.package == package).count();
+            let played: usize = counts.iter().sum();
+            let (low, high) = interval(counts[1], counts[1] + counts[3]);
+            let counts = counts.map(|count| count.to_string()).join(" | ");
+            table += &format!(
+                "| {package} | {there_are} | {played} | {counts} | {low:.0}–{high:.0} % |\n"
+            );
+        }
+        table += "\n| crate | at | chosen | played | killed by its own tests | by those of its users | timed out | \
+                  do not compile | survived | noticed, 95 % interval |\n|---|---|---|---|---|---|---|---|---|---|\n";
         let samples: BTreeSet<&MutantSample> = self.played.iter().map(|it| &it.sample).collect();
-        for sample in samples {
+        let at_random = |it: &&MutantSample| !it.chosen.ends_with("before");
+        for sample in samples.into_iter().filter(at_random) {
             let played = || self.played.iter().filter(|it| it.sample == *sample);
             let count = |verdict| played().filter(|it| it.verdict == verdict).count();
             let counts = MutantVerdict::ALL.map(|verdict| count(verdict).to_string());
@@ -217,14 +256,11 @@ impl VerdictFile {
                 counts.join(" | ")
             );
         }
-        table += "\nThose that survived when they were last played, whose code still stands, and that are not explained below:\n\n";
-        let newest = self.newest();
-        for it in newest.values() {
-            let change = ListedMutant::change(&it.name);
-            let survived = it.verdict == MutantVerdict::Survived && stands(it, &newest, all);
-            if survived && !explained.contains(change) {
-                let (of, name) = (&it.sample, &it.name);
-                table += &format!("* {} at {}: `{name}`\n", of.package, of.commit);
+        table += "\nThose that survived when they were last played, and that are not explained below:\n\n";
+        for (mutant, last) in standing {
+            if last.verdict == MutantVerdict::Survived && !explains(last) {
+                let (package, name, at) = (&mutant.package, &mutant.name, &last.sample.commit);
+                table += &format!("* {package} at {at}: `{name}`\n");
             }
         }
         table
@@ -270,20 +306,6 @@ fn place_of<'a>(package: &'a str, name: &'a str) -> (&'a str, Vec<&'a str>) {
     }
     (package, place)
 }
-
-/// True if a verdict may be that on a mutant there is: one of all that make the same change has it as its last verdict, or has
-/// none, since its code has moved.
-fn stands(played: &PlayedMutant, newest: &NewestVerdicts<'_>, all: &[ListedMutant]) -> bool {
-    let (of, change) = (&played.sample.package, ListedMutant::change(&played.name));
-    let same = |it: &&ListedMutant| it.package == *of && ListedMutant::change(&it.name) == change;
-    all.iter().filter(same).any(|mutant| {
-        let last = newest.get(&place_of(of, &mutant.name));
-        last.is_none_or(|last| last.verdict == played.verdict)
-    })
-}
-
-/// The last verdicts by the place of the mutant.
-type NewestVerdicts<'a> = BTreeMap<(&'a str, Vec<&'a str>), &'a PlayedMutant>;
 
 /// The most tests that are named for a rule.
 const NAMED_TESTS: usize = 3;
@@ -333,9 +355,8 @@ mod tests {
         }
         let torn = fs::read_to_string(&path).unwrap() + "p\tc\tseed 1\tkil";
         fs::write(&path, torn).unwrap();
-        let mut file = VerdictFile::open(&path).unwrap();
-        file.note(played(sample("p", "d"), "0", MutantVerdict::Survived))
-            .unwrap();
+        let last = played(sample("p", "d"), "0", MutantVerdict::Survived);
+        VerdictFile::open(&path).unwrap().note(last).unwrap();
         let file = VerdictFile::open(&path).unwrap();
         for (number, verdict) in MutantVerdict::ALL.into_iter().enumerate() {
             let found = file.of(&sample("p", "c"), &number.to_string());
@@ -349,11 +370,12 @@ mod tests {
             package: package.to_owned(),
         });
         let table = file.table(&all, "");
-        let holds = table.contains("| p | c | seed 1 | 5 | 1 | 1 | 1 | 1 | 1 | 30–95 % |");
-        assert!(holds, "{table}");
+        assert!(table.contains("| p | c | seed 1 | 5 | 1 | 1 | 1 | 1 | 1 | 30–95 % |"));
         assert!(table.contains("* p at d: `0`") && table.contains("* p at c: `4`"));
+        assert!(table.contains("| p | 2 | 2 | 0 | 0 | 0 | 2 | 0–66 % |"));
         let table = file.table(&all, "* `4` changes nothing, since …");
         assert!(table.contains("* p at d: `0`") && !table.contains("`4`"));
+        assert!(table.contains("| p | 2 | 2 | 0 | 0 | 1 | 1 | 0–79 % |"));
         // Its code is gone since.
         assert!(!file.table(&all[1..], "").contains("`0`"));
     }
@@ -376,14 +398,20 @@ mod tests {
         assert_eq!(recorded.again("p", &all, false), all[..1]);
         assert_eq!(recorded.again("p", &all, true), all[1..2]);
         // A test that came since notices it, in another column.
-        let name = "src/b.rs:7:9: 2 in f";
-        assert!(recorded.table(&all, "").contains("* p at c: `src/a.rs"));
-        recorded
-            .note(played(sample("p", "d"), name, killed))
-            .unwrap();
-        assert!(!recorded.table(&all, "").contains("2 in f"));
+        assert!(recorded.table(&all, "").contains("* p at c: `src/b.rs"));
+        let mut of = sample("p", "d");
+        of.chosen = "survived before".to_owned();
+        let of = played(of, "src/b.rs:7:9: 2 in f", killed);
+        recorded.note(of).unwrap();
+        let holds = |text| recorded.table(&all, "").contains(text);
+        assert!(!holds("2 in f") && !holds("| d |"));
         assert_eq!(recorded.again("p", &all, false), all[..2]);
         assert_eq!(recorded.again("p", &all, true), []);
+        // New code, in which the same can be changed, has not been played.
+        let mut new = all[1].clone();
+        new.name = new.name.replace("9:9", "9:5");
+        let all = [&all[..], &[new]].concat();
+        assert_eq!(recorded.again("p", &all, false), all[..2]);
     }
 
     /// A line of an earlier run ends with the name, and a mutant that does not compile is none of a rule's.
@@ -400,9 +428,9 @@ mod tests {
             ("2", MutantVerdict::Survived, [5, 7], None),
             ("3", MutantVerdict::Unviable, [5, 7], None),
         ] {
-            let rules = rules.into();
-            let of = played(sample("p", "c"), name, verdict);
-            file.note(PlayedMutant { rules, test, ..of }).unwrap();
+            let mut of = played(sample("p", "c"), name, verdict);
+            (of.rules, of.test) = (rules.into(), test);
+            file.note(of).unwrap();
         }
         let table = VerdictFile::open(&path).unwrap().table_of_rules();
         let rows: Vec<&str> = table.lines().skip(2).collect();
