@@ -256,7 +256,7 @@ impl VerdictFile {
                 counts.join(" | ")
             );
         }
-        table += "\nThose that survived when they were last played, and that are not explained below:\n\n";
+        table += "\nThose that the column *survived* of the first table counts, each with the commit at which it survived:\n\n";
         for (mutant, last) in standing {
             if last.verdict == MutantVerdict::Survived && !explains(last) {
                 let (package, name, at) = (&mutant.package, &mutant.name, &last.sample.commit);
