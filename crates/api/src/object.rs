@@ -154,7 +154,8 @@ impl Visitor<'_> for FieldNameSeed {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<FieldName, E> {
-        Ok(usual_field(text).map_or_else(|| Cow::Owned(text.to_owned()), Cow::Borrowed))
+        let usual = USUAL_NAMES.into_iter().find(|usual| *usual == text);
+        Ok(usual.map_or_else(|| Cow::Owned(text.to_owned()), Cow::Borrowed))
     }
 }
 
@@ -386,36 +387,33 @@ impl Fields {
 /// The number of fields that the metadata and the spec of most objects have, at most.
 const USUAL_FIELDS: usize = 10;
 
-/// A name that nearly every object has a field of.
-fn usual_field(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "acquireTime" => "acquireTime",
-        "annotations" => "annotations",
-        "apiVersion" => "apiVersion",
-        "binaryVersion" => "binaryVersion",
-        "creationTimestamp" => "creationTimestamp",
-        "emulationVersion" => "emulationVersion",
-        "generation" => "generation",
-        "holderIdentity" => "holderIdentity",
-        "kind" => "kind",
-        "labels" => "labels",
-        "leaseDurationSeconds" => "leaseDurationSeconds",
-        "leaseName" => "leaseName",
-        "leaseTransitions" => "leaseTransitions",
-        "managedFields" => "managedFields",
-        "metadata" => "metadata",
-        "name" => "name",
-        "namespace" => "namespace",
-        "pingTime" => "pingTime",
-        "preferredHolder" => "preferredHolder",
-        "renewTime" => "renewTime",
-        "resourceVersion" => "resourceVersion",
-        "spec" => "spec",
-        "strategy" => "strategy",
-        "uid" => "uid",
-        _ => return None,
-    })
-}
+/// The names of fields that nearly every object has.
+const USUAL_NAMES: [&str; 24] = [
+    "acquireTime",
+    "annotations",
+    "apiVersion",
+    "binaryVersion",
+    "creationTimestamp",
+    "emulationVersion",
+    "generation",
+    "holderIdentity",
+    "kind",
+    "labels",
+    "leaseDurationSeconds",
+    "leaseName",
+    "leaseTransitions",
+    "managedFields",
+    "metadata",
+    "name",
+    "namespace",
+    "pingTime",
+    "preferredHolder",
+    "renewTime",
+    "resourceVersion",
+    "spec",
+    "strategy",
+    "uid",
+];
 
 /// Everything that a PUT must not lose. managedFields stay out: the server keeps its own where a write has none.
 fn read_metadata(mut fields: Fields, faults: &mut Vec<FieldError>) -> ObjectMeta {
