@@ -525,6 +525,10 @@ mod tests {
                 "candidate_owner lacks its uid",
             ),
             (
+                config().candidate_owner(Owner::new("apps/", "Pod", "web-0", "5f1e")),
+                "candidate_owner is refused: metadata.ownerReferences.apiVersion: Invalid value: \"apps/\"",
+            ),
+            (
                 config().lease_owner(Owner::new("apps/v1", "", "web", "5f1e")),
                 "lease_owner lacks its kind",
             ),

@@ -1,7 +1,7 @@
 //! Writes that fail stay queued with a pause until the desired state is reached (decision 2), and no other lease waits.
 
 use elector_apiserver::{RequestVerb, Rule};
-use elector_testing::{CANDIDATES, LEASES, TestCluster, millis, pass, seconds};
+use elector_testing::{CANDIDATES, CapturedLog, LEASES, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::{RunningElector, refuse};
@@ -32,7 +32,8 @@ async fn a_write_that_is_refused_is_repeated_until_it_succeeds() {
         (grant, grants, &[403, 404, 409, 422, 429, 500]),
     ] {
         for code in codes {
-            let (cluster, _elector) = RunningElector::settled(TestCluster::new()).await;
+            let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+            let (cluster, _elector) = RunningElector::settled(cluster).await;
             let released = || {
                 let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
                 cluster.put_lease("default", "l", spec);
@@ -53,6 +54,9 @@ async fn a_write_that_is_refused_is_repeated_until_it_succeeds() {
             cluster.heal();
             let tries = cluster.requests_since(start, &write).len();
             assert!((5..=30).contains(&tries), "{write:?} {code}: {tries}");
+            // The watch brings what came before a write.
+            let failures = usize::from(![404, 409].contains(code));
+            assert_eq!(log.lines("WARN").len(), failures, "{write:?} {code}");
             let late = cluster.held_by("default", "l", "a").await;
             assert!(late < millis(7_500), "{write:?} {code}: {late:?}");
         }

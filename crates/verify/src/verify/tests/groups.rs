@@ -145,8 +145,10 @@ fn a_move_is_needed_where_the_loads_differ_by_two() {
             "b.p0 is preferred for balance, although its member has 2 parts of group web and the holder's has 2"
         ]
     );
-    let more = judged(group(1).then(p0_moves()), Beginning::Empty);
-    assert_eq!(needless(&more).len(), 1);
+    assert_eq!(needless_of(group(1).then(p0_moves())).len(), 1);
+    // `a` has the only part.
+    let alone = group(1)[..3].to_vec().then(p0_moves());
+    assert_eq!(needless_of(alone).len(), 1);
 }
 
 #[test]
@@ -270,6 +272,10 @@ fn a_part_rests_for_ten_minutes_after_a_move() {
         ]
     );
     assert_eq!(needless_of(moves_back(605.0)), [""; 0]);
+    // It is renewed by the holder that is asked to make room.
+    let mut entries = moves_back(500.0);
+    entries.insert(group(3).len(), part(4.5, 99, "p0", ("a", 1), Some("b")));
+    assert_eq!(needless_of(entries).len(), 1);
 }
 
 /// The holder was no longer asked to make room when the part went over, so the part may go back where the loads say so.
