@@ -14,6 +14,8 @@ impl ElectorSession<'_> {
             let view = &mut self.inputs.view;
             while let Some(key) = view.next_dirty() {
                 view.note_part(&key);
+                // A group that has lost its last part is counted before the figures of its namespace go.
+                self.monitor.follow_groups(view);
                 self.monitor.follow(now, &key, view);
                 if self.acts {
                     self.queue.add(key, now.since_epoch());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elector_api::GROUP_LABEL;
-use elector_testing::{LEASES, ScriptedCandidate, TestCluster, pass, seconds};
+use elector_testing::{CANDIDATES, LEASES, ScriptedCandidate, TestCluster, pass, seconds};
 use serde_json::Value;
 
 use crate::RunningElector;
@@ -71,6 +71,32 @@ async fn a_group_is_spread_over_its_members_as_they_come_and_go() {
     drop(a);
     pass(seconds(20)).await;
     assert_eq!(loads(&cluster), expected(&[("b", 2), ("c", 2)]));
+}
+
+/// The last one takes the figures of its namespace with it.
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_given_up_is_none_of_its_group() {
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
+    let mut member = start(&cluster, "a");
+    pass(seconds(5)).await;
+    let parts = || elector.scrape().by("elector_group_parts", "state");
+    for left in (1..=4).rev() {
+        let states = [
+            ("settled", f64::from(left)),
+            ("to_move", 0.0),
+            ("vacant", 0.0),
+        ];
+        assert_eq!(
+            parts(),
+            states.map(|(state, parts)| (state.to_owned(), parts))
+        );
+        drop(member.pop());
+        let part = PARTS[member.len()];
+        cluster.delete(CANDIDATES, "ns", &format!("a.{part}"));
+        cluster.delete(LEASES, "ns", part);
+        pass(seconds(1)).await;
+    }
+    assert_eq!(parts(), []);
 }
 
 /// An elector that stands by counts the groups that another one assigns, and moves nothing among equals when it acts.
