@@ -160,6 +160,16 @@ fn a_part_that_is_about_to_move_counts_as_moved() {
 }
 
 #[test]
+fn a_part_that_was_deleted_counts_for_nobody() {
+    let mut deleted = part(3.0, 99, "p1", ("a", 1), None);
+    if let EntryContent::Lease(name, lease) = deleted.content {
+        deleted.content = EntryContent::LeaseGone(name, lease);
+    }
+    let entries = group(3).then([deleted]).then(p0_moves());
+    assert_eq!(needless_of(entries).len(), 1);
+}
+
+#[test]
 fn a_preference_that_stands_is_no_second_move() {
     let asked = part(5.0, 100, "p0", ("a", 1), Some("b"));
     let other_went_over = part(6.0, 101, "p1", ("b", 2), None);
