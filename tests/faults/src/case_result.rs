@@ -36,9 +36,6 @@ pub struct CaseResult {
 /// The stall of the machine, seconds, above which gaps and work say more about it than about the fault.
 pub(crate) const MAX_STALL: f64 = 1.0;
 
-/// The stall above which a case that was late is played once more, seconds: three times what the slice alone causes.
-pub(crate) const BUSY: f64 = 0.3;
-
 // === impl CaseResult ===
 
 impl CaseResult {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::analysis::Analysis;
 use crate::case::FaultCase;
-use crate::case_result::{BUSY, CaseResult, MAX_STALL};
+use crate::case_result::{CaseResult, MAX_STALL};
 use crate::case_run::CaseRun;
 use crate::fault::{ElectorStart, FaultScript};
 use crate::last_operation::LastOperation;
@@ -83,7 +83,7 @@ fn blamed_on_stall(played: &Result<PlayedCase>, stall: f64) -> Option<String> {
         Ok(played) => played.late.join("; "),
         Err(error) => format!("{error:#}"),
     };
-    (stall > BUSY).then_some(late)
+    (stall > MAX_STALL).then_some(late)
 }
 
 async fn play(
@@ -103,6 +103,7 @@ async fn play(
         _ => Some(settle(&mut run, &case).await?),
     };
     let (start, pulse_from) = (run.log.now(), run.bed.pulse.now());
+    let end = Instant::now() + case.fault.window;
     let strike = async {
         match &struck {
             Some(struck) => run.strike(struck.leader).await,
@@ -118,7 +119,7 @@ async fn play(
         Some(_) => Duration::ZERO,
         None => begun.elapsed(),
     };
-    sleep_until(begun + case.fault.window).await;
+    sleep_until(end).await;
     let window = start..start + case.fault.window;
     let stall = run.bed.stall(pulse_from);
     let judged = case.fault.judges(case.subject);
@@ -137,8 +138,9 @@ async fn play(
     let mut failures = run.broken().await?;
     let mut late = Vec::new();
     if judged {
+        let delay = stall + starting.as_secs_f64();
         failures.extend(failures_of(&case, &analysis));
-        late.extend(gap_of(&case, &analysis, stall + starting.as_secs_f64()));
+        late.extend(gap_of(&case, &analysis, delay));
         let floor = run.floor().filter(|_| stall <= MAX_STALL);
         failures.extend(floor.and_then(|floor| analysis.below(floor)));
         let lease = CandidateTiming::default().lease_duration;
@@ -252,13 +254,14 @@ mod tests {
             let late = owned(late);
             Ok(PlayedCase { result, late })
         };
-        let busy = BUSY + 0.1;
+        let busy = MAX_STALL + 0.1;
         for (outcome, stall, blamed) in [
             (played(&["a gap"], &[]), busy, Some("a gap")),
-            (played(&["a gap"], &[]), BUSY, None),
+            (played(&["a gap"], &[]), MAX_STALL, None),
             (played(&["a gap"], &["two believers"]), busy, None),
             (played(&[], &[]), busy, None),
             (Err(anyhow::anyhow!("no renewal")), busy, Some("no renewal")),
+            (Err(anyhow::anyhow!("no renewal")), MAX_STALL, None),
         ] {
             let found = blamed_on_stall(&outcome, stall);
             assert_eq!(found.as_deref(), blamed, "{outcome:?}");
