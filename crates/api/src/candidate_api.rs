@@ -150,6 +150,7 @@ mod tests {
             let expected = format!("{}/{}", api.group(), api.version());
             assert_eq!(api.api_version(), expected);
             assert_eq!(CandidateApi::of_api_version(&api.to_string()), Some(api));
+            assert_eq!(api.is_native(), api.group() == "coordination.k8s.io");
         }
         assert_eq!(CandidateApi::of_api_version("coordination.k8s.io/v1"), None);
     }

@@ -150,6 +150,7 @@ mod tests {
             ("1 s", DurationError::Syntax),
             ("-1s", DurationError::Negative),
             ("9999999h", DurationError::TooLong),
+            ("9223372037s", DurationError::TooLong),
             ("99999999999999999999s", DurationError::TooLong),
         ] {
             assert_eq!(parse_duration(text), Err(error), "{text}");

@@ -218,14 +218,6 @@ impl<'de, M: Members> Visitor<'de> for MembersSeed<M> {
     fn visit_unit<E: Error>(self) -> Result<M, E> {
         Ok(self.0)
     }
-
-    fn visit_none<E: Error>(self) -> Result<M, E> {
-        Ok(self.0)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<M, D::Error> {
-        self.deserialize(deserializer)
-    }
 }
 
 // === impl Fields ===
