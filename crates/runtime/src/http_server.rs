@@ -92,15 +92,15 @@ impl HttpServer {
         answer: impl Fn(&ServerRequest<'_>) -> ServerAnswer + Send + Sync + 'static,
     ) -> io::Result<Option<Self>> {
         let candidates = address.candidates();
-        let Some(last) = candidates.last().copied() else {
+        if candidates.is_empty() {
             return Ok(None);
-        };
+        }
         let mut bound = Err(io::ErrorKind::AddrNotAvailable.into());
         for candidate in candidates {
             bound = TcpListener::bind(candidate).await;
             let in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
             // A port that is taken is not to be shared with another program, half of it for each.
-            if candidate == last || bound.as_ref().map_or_else(in_use, |_| true) {
+            if bound.as_ref().map_or_else(in_use, |_| true) {
                 break;
             }
         }

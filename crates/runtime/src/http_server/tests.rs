@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinHandle;
@@ -127,6 +127,26 @@ async fn a_port_in_use_is_refused() {
     );
 }
 
+#[tokio::test]
+async fn a_port_of_all_interfaces_is_shared_with_no_other_program() {
+    let bind = |port| {
+        let answer = |_: &str, _: Option<&str>| ServerReply::not_found();
+        HttpServer::bind(BindAddress::AllInterfaces(port), answer)
+    };
+    let port = |server: &HttpServer| server.local_address().unwrap().port();
+    let server = bind(0).await.unwrap().unwrap();
+    let reached = TcpStream::connect((Ipv4Addr::LOCALHOST, port(&server))).await;
+    assert!(reached.is_ok(), "{reached:?}");
+    let mut taken = vec![port(&server)];
+    // Half of a port, where the machine has IPv6.
+    let half = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await;
+    taken.extend(half.iter().map(|half| half.local_addr().unwrap().port()));
+    for port in taken {
+        let error = bind(port).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+}
+
 /// A stream that says one thing, and then nothing, for ever.
 fn one_event(_: &ServerRequest<'_>) -> ServerAnswer {
     let first = futures::stream::iter(["data: 1\n\n".to_owned()]);
@@ -177,6 +197,37 @@ async fn a_stream_outlives_a_connection_and_the_oldest_makes_way_for_one_too_man
         .exchange(b"HEAD /events HTTP/1.1\r\nhost: x\r\n\r\n")
         .await;
     assert!(head.contains("content-type: text/event-stream"), "{head}");
+}
+
+#[test]
+fn each_refusal_has_its_code_and_a_missing_token_its_scheme() {
+    for (reply, code, scheme) in [
+        (ServerReply::bad_request("why"), 400, None),
+        (ServerReply::unauthorized("why"), 401, Some("Bearer")),
+        (ServerReply::forbidden("why"), 403, None),
+        (ServerReply::conflict("why"), 409, None),
+        (ServerReply::failed("why"), 500, None),
+    ] {
+        assert_eq!((reply.code(), reply.body()), (code, "why"));
+        let response = ServerAnswer::from(reply).into_response();
+        let shown = response.headers().get("www-authenticate");
+        assert_eq!(shown.map(|it| it.to_str().unwrap()), scheme);
+        assert_eq!(response.status(), code);
+    }
+}
+
+#[test]
+fn a_post_is_no_read_and_another_method_is_neither() {
+    for (method, expected) in [
+        ("GET", (true, false)),
+        ("HEAD", (true, false)),
+        ("POST", (false, true)),
+        ("PUT", (false, false)),
+    ] {
+        let request = Request::builder().method(method).body(()).unwrap();
+        let request = ServerRequest::of(&request);
+        assert_eq!((request.is_read(), request.is_post()), expected, "{method}");
+    }
 }
 
 #[test]
