@@ -108,6 +108,9 @@ fn http_date(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http::{HeaderValue, Response};
+    use http_body_util::Full;
     use serde_json::json;
 
     use super::*;
@@ -153,8 +156,9 @@ mod tests {
         assert_eq!(script.lines(), ["GET /a", "POST /b", "PATCH /c?dryRun=All"]);
         assert_eq!(script.seen()[1].body, body);
         let silent = cluster
-            .request::<Value>(target(Verb::Get), "/d", None)
+            .request::<Value>(target(Verb::Delete), "/d", None)
             .await;
+        assert_eq!(script.lines()[3], "DELETE /d");
         let expected = Cause::TimedOut(cluster.request_timeout());
         assert_eq!(silent.unwrap_err().cause, expected);
     }
@@ -169,10 +173,28 @@ mod tests {
         assert_eq!(missing.unwrap_err().code(), Some(404));
     }
 
-    #[test]
-    fn a_date_of_http_is_a_time() {
-        let time = http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
-        assert_eq!(time.as_micros(), 784_111_777_000_000);
-        assert_eq!(http_date("soon"), None);
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_server_is_the_date_of_its_answer() {
+        for (date, expected) in [
+            (
+                Some("Sun, 06 Nov 1994 08:49:37 GMT"),
+                Some(784_111_777_000_000),
+            ),
+            (Some("soon"), None),
+            (None, None),
+        ] {
+            let service = tower::service_fn(move |request: Request<Full<Bytes>>| async move {
+                assert_eq!(request.uri(), "/version");
+                let dated = date.map(|date| (DATE, HeaderValue::from_static(date)));
+                let mut answer = Response::new(Full::<Bytes>::default());
+                answer.headers_mut().extend(dated);
+                Ok::<_, tower::BoxError>(answer)
+            });
+            let time = Cluster::over(service).server_time().await.unwrap();
+            assert_eq!(time.map(Timestamp::as_micros), expected, "{date:?}");
+        }
+        let silent = Script::new([]).cluster().server_time().await;
+        let expected = "get the version of the server: no answer from https://script in 5s";
+        assert_eq!(silent.unwrap_err().to_string(), expected);
     }
 }

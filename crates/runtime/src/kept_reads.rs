@@ -98,6 +98,8 @@ mod tests {
         assert_eq!(read(&dropped).await, (10, false, 5), "by the fourth read");
         assert_eq!(read(&[7, 99, 99, 0]).await, (6, true, 4));
         assert_eq!(read(&[-3, 3]).await, (5, true, 2), "one may fail");
+        let late = [-3, 99, 99, 99];
+        assert_eq!(read(&late).await, (10, false, 4), "none in the last second");
         assert_eq!(read(&[-1]).await, (1, false, 1), "and no other is sent");
     }
 }

@@ -115,6 +115,19 @@ mod tests {
     }
 
     #[test]
+    fn an_instant_of_one_clock_is_as_far_away_for_another_one() {
+        let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
+        let teller = SystemClock::start();
+        let shared = teller.share(teller.holder().after(hour));
+        let told = SystemClock::start();
+        let left = told.adopt(shared).since(told.holder());
+        for left in [left, shared.remaining()] {
+            assert!(hour - minute < left && left <= hour, "{left:?}");
+        }
+        assert_eq!(teller.share(teller.holder()).remaining(), Duration::ZERO);
+    }
+
+    #[test]
     fn what_has_passed_stays_passed() {
         let shared = SharedInstant::of(instant(20), at(&mut started(100, 5000), 160, 5060));
         let now = at(&mut started(150, 5050), 161, 5061);

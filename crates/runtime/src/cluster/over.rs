@@ -96,6 +96,7 @@ impl From<Client> for Cluster {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
     use elector_api::Lease;
     use http_body_util::{BodyExt as _, Full};
@@ -141,17 +142,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_service_that_never_answers_is_given_up_after_the_usual_time() {
+    async fn a_service_that_never_answers_is_given_up_after_the_usual_time_or_another() {
         let service = service_fn(|_: Request<Full<Bytes>>| {
             std::future::pending::<Result<Response<Full<Bytes>>, BoxError>>()
         });
         let cluster = Cluster::over(service);
         assert_eq!(cluster.namespace(), "default");
-        let error = cluster
-            .request::<Lease>(target(Verb::Get), "/apis/x", None)
-            .await;
-        let expected = "get leases ns/web: no answer from the API server in 5s";
-        assert_eq!(error.unwrap_err().to_string(), expected);
+        let hasty = cluster.clone().with_request_timeout(Duration::from_secs(1));
+        for (cluster, time) in [(cluster, "5s"), (hasty, "1s")] {
+            let error = cluster
+                .request::<Lease>(target(Verb::Get), "/apis/x", None)
+                .await;
+            let expected = format!("get leases ns/web: no answer from the API server in {time}");
+            assert_eq!(error.unwrap_err().to_string(), expected);
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -159,14 +163,19 @@ mod tests {
         let service = service_fn(|_: Request<Full<Bytes>>| async {
             Err::<Response<Full<Bytes>>, BoxError>("the tunnel is closed".into())
         });
-        let cluster = Cluster::over(service).with_url("https://there");
-        let error = cluster
-            .request::<Lease>(target(Verb::Get), "/apis/x", None)
-            .await;
-        let error = error.unwrap_err().to_string();
-        assert!(
-            error.contains("the tunnel is closed") && error.contains("https://there"),
-            "{error}"
-        );
+        let there = Cluster::over(service).with_url("https://there");
+        for (cluster, why) in [
+            (there, "https://there is unreachable: the tunnel is closed"),
+            (
+                Cluster::absent(),
+                "no API server is unreachable: this program has no cluster",
+            ),
+        ] {
+            let error = cluster
+                .request::<Lease>(target(Verb::Get), "/apis/x", None)
+                .await;
+            let expected = format!("get leases ns/web: {why}");
+            assert_eq!(error.unwrap_err().to_string(), expected);
+        }
     }
 }
