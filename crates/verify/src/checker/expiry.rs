@@ -37,10 +37,9 @@ impl Rules<'_> {
         if start == TermStart::Taken && last.let_go && last.snapshot.record.holder.is_none() {
             return Ok(());
         }
-        let Some((record, since)) = &self.memory.owed else {
-            return Ok(());
-        };
-        let Some(holder) = &record.holder else {
+        let owed = self.memory.owed.as_ref();
+        let owed = owed.and_then(|(record, since)| Some((record, since, record.holder.as_ref()?)));
+        let Some((record, since, holder)) = owed else {
             return Ok(());
         };
         let duration = duration(record).unwrap_or(limits.longest_lease);

@@ -153,10 +153,8 @@ impl<'r> Memory<'r> {
 
 /// True where the holder of a term that strangers wrote on renews it as it was, with its duration and its token.
 pub(super) fn restores(last: &LastRevision<'_>, after: &LeaseRecord) -> bool {
-    let Some(own) = &last.written_over else {
-        return false;
-    };
-    let Some(holder) = &own.holder else {
+    let own = last.written_over.as_ref();
+    let Some((own, holder)) = own.and_then(|own| Some((own, own.holder.as_ref()?))) else {
         return false;
     };
     let there = &last.snapshot.record;

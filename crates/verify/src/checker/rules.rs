@@ -41,9 +41,6 @@ impl Rules<'_> {
         at: i64,
     ) -> Result<LeaseChangeKind, BrokenRule> {
         let (before, after) = (&last.snapshot.record, &snapshot.record);
-        if before == after {
-            return Ok(LeaseChangeKind::Signal); // labels or unknown fields
-        }
         self.terms(before, after)?;
         if self.takes(before, after) {
             return match self.expired(last, after, at, TermStart::Taken) {

@@ -45,16 +45,14 @@ pub(super) fn scan(text: &str) -> Vec<TextPart> {
                 line,
             };
             let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-            match stream.next() {
-                Some(Ok(value)) => {
+            match stream.next().transpose() {
+                Ok(value) => {
+                    let value = value.unwrap_or_default();
                     found.push(TextPart::Document { position, value });
                     stream.byte_offset()
                 }
-                error => {
-                    let why = match error {
-                        Some(Err(error)) => broken(&error, line),
-                        _ => "an empty document".to_owned(),
-                    };
+                Err(error) => {
+                    let why = broken(&error, line);
                     found.push(TextPart::Unreadable { position, why });
                     next_start(rest)
                 }
