@@ -257,10 +257,9 @@ impl fmt::Display for EntryContent {
 }
 
 /// Hours, minutes and seconds: the day is the same all along.
-pub(crate) fn clock_of_day(time: Timestamp) -> String {
+fn clock_of_day(time: Timestamp) -> String {
     let text = Rfc3339(time).to_string();
-    text.split_once('T')
-        .map_or_else(|| text.clone(), |(_, clock)| clock.to_owned())
+    text.split('T').next_back().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -281,5 +280,40 @@ mod tests {
         assert_eq!(event.token, Some(Token(ResourceVersion(7))));
         assert_eq!(event.lease, Some(LeaseKey::new("ns", "web")));
         assert_eq!(Event::parse("panic: no"), None);
+        // A label holds a term as text.
+        for (term, expected) in [(r#""3""#, Some(3)), ("[3]", None)] {
+            let line = ours.replace(r#""term":3"#, &format!(r#""term":{term}"#));
+            assert_eq!(Event::parse(&line).unwrap().1.term, expected);
+        }
+    }
+
+    #[test]
+    fn an_entry_is_one_line_for_people() {
+        let object = json!({
+            "metadata": {"name": "x", "resourceVersion": "7", "annotations": {"elector.dev/token": "6"}},
+            "spec": {
+                "holderIdentity": "a", "leaseTransitions": 3, "strategy": "s", "leaseName": "web",
+                "binaryVersion": "2", "emulationVersion": "1", "pingTime": "1970-01-01T00:00:01Z",
+            },
+        });
+        let lease =
+            |gone| EntryContent::lease(serde_json::from_value(object.clone()).unwrap(), gone);
+        let candidate = serde_json::from_value(object.clone()).unwrap();
+        let (term, lost) = (Some(3), Event::new("a", EventKind::Lost));
+        let of_lease = r#"lease x @7: holder Some("a") term 3 duration 0 acquired - renewed - strategy "s" token=6"#;
+        for (entry, expected) in [
+            (lease(false), of_lease),
+            (lease(true), &format!("{of_lease} DELETED")),
+            (
+                EntryContent::candidate(candidate, false),
+                r#"candidate x @7: lease web binary 2 emulation "1" strategy s pinged 00:00:01.000000Z renewed -"#,
+            ),
+            (
+                EntryContent::Event(Event { term, ..lost }),
+                "***** a Lost term 3",
+            ),
+        ] {
+            assert_eq!(entry.to_string(), expected);
+        }
     }
 }

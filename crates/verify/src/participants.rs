@@ -216,6 +216,8 @@ mod tests {
             })
         };
         let token = json!({"elector.dev/token": "1", "elector.dev/token-term": "0"});
+        let mut unreadable = lease("unreadable", "with-a-token", token.clone());
+        unreadable["spec"]["leaseDurationSeconds"] = "soon".into();
         let mut reader = RecordingReader::default();
         for document in [
             lease("web", "stranger", json!({})),
@@ -225,10 +227,11 @@ mod tests {
             lease("solo", "with-a-token", token.clone()),
             lease("solo", "elector.dev:reserved-from:x", token),
             lease("node", "kubelet", json!({})),
+            unreadable,
         ] {
             reader.read("f", &document.to_string());
         }
-        let participants = Participants::deduce(&reader.finish().0, Limits::default());
+        let mut participants = Participants::deduce(&reader.finish().0, Limits::default());
         let web = LeaseKey::new("ns", "web");
         let solo = LeaseKey::new("ns", "solo");
         assert_eq!(participants.leases().collect::<Vec<_>>(), [&solo, &web]);
@@ -244,5 +247,7 @@ mod tests {
             let expected = implementation;
             assert_eq!(participants.implementation(lease, name), expected, "{name}");
         }
+        participants.retain(|lease| *lease == solo);
+        assert_eq!(participants.leases().collect::<Vec<_>>(), [&solo]);
     }
 }

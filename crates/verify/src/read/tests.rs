@@ -88,8 +88,13 @@ fn what_is_written_reads_back() {
         json!({"event": "killed", "name": "a", "time": "2026-01-01T00:00:03.000000Z"}).to_string(),
     ];
     let text = lines.join("\n") + "\n";
-    let (history, errors) = read(&text);
+    let (read, errors) = read(&text);
     assert_eq!(errors, [""; 0]);
+    let mut history = History::default();
+    for entry in read.entries() {
+        history.record(entry.at, EntryContent::Note("a remark".to_owned()));
+        history.record(entry.at, entry.content.clone());
+    }
     assert_eq!(history.recording(), text);
 }
 
@@ -189,12 +194,19 @@ fn bad_documents_are_named_and_do_not_stop_the_rest() {
     let good = lease(5, &json!({}));
     let mut unnamed = good.clone();
     unnamed["metadata"]["resourceVersion"] = "x".into();
+    let mut unidentified = good.clone();
+    unidentified["metadata"]["uid"] = "".into();
     let text = format!(
-        "a log line\n{unnamed:#}\n{{\"kind\": \"Lease\", oops}}\n{good}\n{}\n{}\n{}\n{}\n{{\"type\": \"ADDED\",\n",
+        "a log line\n{unnamed:#}\n{{\"kind\": \"Lease\", oops}}\n{good}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{{\"type\": \"ADDED\",\n",
         json!({"kind": "Lease", "apiVersion": "v9"}),
         json!({"event": "leading", "name": "a"}),
         json!({"type": "ERROR", "object": {"kind": "Status", "message": "too old resource version"}}),
         json!({"at": "noon", "type": "ADDED", "object": good}),
+        json!({"at": true, "type": "ADDED", "object": good}),
+        json!({"type": "REPLACED", "object": good}),
+        unidentified,
+        // Of another kind, which is not Elector's to read.
+        json!({"kind": "Pod", "apiVersion": "v1", "metadata": {}}),
     );
     let (history, errors) = read(&text);
     assert_eq!(history.entries().len(), 1);
@@ -209,7 +221,10 @@ fn bad_documents_are_named_and_do_not_stop_the_rest() {
              killed), name and time",
             "f: document 6, line 18: the watch ended in an error: too old resource version",
             "f: document 7, line 19: at must be an RFC 3339 time, or seconds since 1970",
-            "f: document 8, line 20: ends in the midst of the document",
+            "f: document 8, line 20: at must be an RFC 3339 time, or seconds since 1970",
+            "f: document 9, line 21: a watch event needs a type: ADDED, MODIFIED or DELETED",
+            "f: document 10, line 22: Lease ns/web: metadata.uid: Required value",
+            "f: document 12, line 24: ends in the midst of the document",
         ]
     );
 }

@@ -303,10 +303,10 @@ fn a_part_that_went_over_after_the_preference_was_withdrawn_was_not_moved() {
 
 #[test]
 fn an_elector_is_held_to_the_moves_that_it_saw() {
-    let judged_by = |blind: Vec<(f64, f64)>| {
+    let judged_by = |entries: Vec<HistoryEntry>, (at, version), blind: &[(f64, f64)]| {
         let blind = blind
-            .into_iter()
-            .map(|(from, to)| (second(from), second(to)))
+            .iter()
+            .map(|(from, to)| (second(*from), second(*to)))
             .collect();
         let elector = RecordedWriter {
             role: WriterRole::Elector(ElectorSight {
@@ -314,16 +314,26 @@ fn an_elector_is_held_to_the_moves_that_it_saw() {
                 blind,
             }),
             born: second(0.0),
-            sent: second(500.0),
+            sent: second(at),
             rate: 1.0,
         };
-        let verdict = judged_with(moves_back(500.0), Beginning::Empty, |participants| {
-            participants.add_writer(ResourceVersion(106), elector);
+        let verdict = judged_with(entries, Beginning::Empty, |participants| {
+            participants.add_writer(ResourceVersion(version), elector);
         });
         needless(&verdict).len()
     };
-    assert_eq!(judged_by(Vec::new()), 1);
-    assert_eq!(judged_by(vec![(0.0, 6.0)]), 0);
+    let back = |blind| judged_by(moves_back(500.0), (500.0, 106), blind);
+    assert_eq!((back(&[]), back(&[(0.0, 6.0)])), (1, 0));
+    // News are seen within two seconds, unless it was blind by then: so p2 may still be with `a`.
+    for (blind, expected) in [
+        (&[(2.0, 2.9)][..], 1),
+        (&[(2.0, 3.0)], 0),
+        (&[(2.0, 2.7), (2.6, 3.5)], 0),
+    ] {
+        let p2_goes = part(2.5, 99, "p2", ("b", 2), None);
+        let entries = group(3).then([p2_goes]).then(p0_moves());
+        assert_eq!(judged_by(entries, (5.0, 100), blind), expected, "{blind:?}");
+    }
 }
 
 #[test]

@@ -156,15 +156,22 @@ fn a_lost_lease_is_not_the_losers_to_release() {
         event(4.1, "a", EventKind::Lost),
     ];
     assert_eq!(breaches(&a_leads().then(own)), [""; 0]);
-    let anothers = [
-        released,
-        event(4.1, "a", EventKind::Lost),
-        event(4.2, "a", EventKind::WorkStopped),
-    ];
-    assert_breach(
-        &a_leads().then(anothers),
-        "S6: lease /work @14: term 1 of a was released by another writer",
-    );
+    let mut preferring = held("a", 1, 15, 0.2, 3.3);
+    preferring["preferredHolder"] = "b".into();
+    let preferring = lease(3.9, 13, &preferring, Some((11, 1)));
+    let handed_over = lease(4.0, 14, &held("b", 2, 5, 4.0, 4.0), None);
+    for (last, word) in [(released, "released"), (handed_over, "handed over")] {
+        let mut anothers = a_leads();
+        anothers.pop();
+        let anothers = anothers.then([
+            preferring.clone(),
+            last,
+            event(4.1, "a", EventKind::Lost),
+            event(4.2, "a", EventKind::WorkStopped),
+        ]);
+        let expected = format!("S6: lease /work @14: term 1 of a was {word} by another writer");
+        assert_breach(&anothers, &expected);
+    }
 }
 
 #[test]
@@ -379,4 +386,11 @@ fn an_overlap_with_client_go_is_told_and_not_promised() {
     let breach = verdict.breaches().next().unwrap();
     let expected = (Invariant::S1, GuaranteeLevel::AsClientGo);
     assert_eq!((breach.invariant, breach.level), expected);
+    let beside = history.then([event(4.1, "b", EventKind::Leading)]);
+    let expected = "S1: lease /work: two believed at once: a led and leads on when b began\n\
+                    S2: lease /work: b led without having accepted";
+    assert_eq!(
+        verify(&History::from(beside), &participants()).to_string(),
+        expected
+    );
 }

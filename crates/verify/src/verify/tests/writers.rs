@@ -100,8 +100,11 @@ fn a_grant_is_judged_by_the_clock_of_its_writer_and_the_answers_that_it_had_hear
 fn a_preferred_candidate_has_answered_just_now_and_the_holder_is_one() {
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["preferredHolder"] = "b".into();
-    let preferring = lease(4.0, 14, &preferring, Some((11, 1)));
-    let history = a_leads().then([preferring]);
+    let asked = lease(4.0, 14, &preferring, Some((11, 1)));
+    // While a preference stands, an elector that has heard nothing may write another signal.
+    preferring["strategy"] = "OldestEmulationVersion".into();
+    let signal = lease(4.1, 15, &preferring, Some((11, 1)));
+    let history = a_leads().then([asked, signal]);
     let mut no_candidate = history.clone();
     no_candidate.remove(0);
     let ping = Some((5, 3.9));
@@ -110,8 +113,10 @@ fn a_preferred_candidate_has_answered_just_now_and_the_holder_is_one() {
         (&history, 5.0, "S7: lease /work @14: chose b"),
         (&no_candidate, 4.9, "S11: lease /work @14: a, which is no"),
     ] {
-        let role = elector(answers(age, ping));
-        assert_judged(history, &written(14, 4.0, 1.0, role), expected);
+        let mut participants = written(14, 4.0, 1.0, elector(answers(age, ping)));
+        let deaf = elector(CandidateAnswers::default());
+        add_writer(&mut participants, 15, 4.1, 1.0, deaf);
+        assert_judged(history, &participants, expected);
     }
 }
 
@@ -193,14 +198,22 @@ fn an_elector_leaves_the_lock_of_the_built_in_controller_to_another_elector_for_
         assert_judged(&history, &participants, expected);
     }
     let elector_name = Identity::of_elector("host", 7);
-    for (seconds, expected) in [(5.0, ""), (4.9, "S3: lease /work @11: acquired after")] {
+    let of_elector = held(elector_name.as_str(), 0, 15, 1.0, 1.0);
+    let unheld = json!({"holderIdentity": ""});
+    let early = "S3: lease /work @11: acquired after";
+    for (before, purpose, seconds, expected) in [
+        (&of_elector, LeasePurpose::BuiltinLock, 5.0, ""),
+        (&of_elector, LeasePurpose::BuiltinLock, 4.9, early),
+        (&unheld, LeasePurpose::BuiltinLock, 0.0, ""),
+        (&unheld, LeasePurpose::ElectorLock, 0.0, ""),
+        (&unheld, LeasePurpose::Work, 0.0, early),
+    ] {
         let at = 1.0 + seconds;
         let role = holder("b", TermSource::Acquired);
         let mut participants = written(11, at, 1.0, role);
-        participants.add_lock(key(), LeasePurpose::BuiltinLock);
+        participants.add_lock(key(), purpose);
         participants.add_foreign(ResourceVersion(10));
-        let before = held(elector_name.as_str(), 0, 15, 1.0, 1.0);
-        let history = [lease(1.0, 10, &before, None), acquired(at, 11, "b", 1, 10)];
+        let history = [lease(1.0, 10, before, None), acquired(at, 11, "b", 1, 10)];
         assert_judged(&history, &participants, expected);
     }
 }
@@ -214,8 +227,18 @@ fn no_process_replaces_a_record_that_it_cannot_read() {
     let mut participants = written(15, 30.0, 1.0, elector(answers(1.0, None)));
     participants.add_foreign(ResourceVersion(14));
     let expected = "S3: lease /work @15: a record that cannot be read was replaced";
-    let history = a_leads().then([unreadable, grant]);
+    let history = a_leads().then([unreadable.clone(), grant]);
     assert_judged(&history, &participants, expected);
+    // Since when the record after it stands is not known, so that the round of pings may have begun at any time.
+    let readable = lease(4.1, 15, &held("x", 1, 15, 4.1, 4.1), None);
+    let grant = lease(5.0, 16, &held("b", 2, 5, 5.0, 5.0), None);
+    let history = a_leads().then([unreadable, readable, grant]);
+    for (ping, expected) in [(Some((5, 1.0)), ""), (None, "S7: lease /work @16: chose b")] {
+        let mut participants = written(16, 5.0, 1.0, elector(answers(9.0, ping)));
+        participants.add_foreign(ResourceVersion(14));
+        participants.add_foreign(ResourceVersion(15));
+        assert_judged(&history, &participants, expected);
+    }
 }
 
 /// The next record is not held against the one before.
@@ -300,12 +323,18 @@ impl HandOvers {
     /// This number of seconds later the elector prefers `b`, and `a` hands over at once. Returns whether that was
     /// wrong.
     fn hand_over(&mut self, after: f64) -> bool {
+        let is_wrong = self.signal(after, "preferredHolder", "b");
+        self.grant("b", Some("a"));
+        is_wrong
+    }
+
+    /// This number of seconds later the elector writes this signal. Returns whether that was wrong.
+    fn signal(&mut self, after: f64, field: &str, value: &str) -> bool {
         self.now += after;
-        self.spec["preferredHolder"] = "b".into();
+        self.spec[field] = value.into();
         self.write(None);
         let version = format!("R23: lease /work @{}", self.version);
         let found = messages(&self.entries, &self.participants);
-        self.grant("b", Some("a"));
         found.iter().any(|found| found.starts_with(&version))
     }
 
@@ -347,7 +376,11 @@ fn an_elector_has_three_holders_make_room_within_the_window_and_six_for_an_opera
         if is_blind {
             lease.blind.push((second(100.0), second(102.5)));
         }
-        assert_eq!(lease.hand_over(fourth), wrong, "{fourth}");
+        let is_wrong = lease.signal(fourth, "preferredHolder", "b");
+        assert_eq!(is_wrong, wrong, "{fourth}");
+        // An elector that saw them all prefers nobody by another signal.
+        lease.blind.clear();
+        assert!(!lease.signal(1.0, "strategy", "OldestEmulationVersion"));
     }
     let mut worded = HandOvers::new();
     let word = |entry: &mut HistoryEntry| {
