@@ -134,4 +134,31 @@ mod tests {
         let expected = [path.to_owned(), format!("{path}&continue=t")];
         assert_eq!(script.lines(), expected);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_reported_of_a_lease_is_read_the_oldest_first() {
+        let item = |namespace: &str, name: &str, reason: &str, second: u8| {
+            json!({
+                "involvedObject": {"kind": "Lease", "namespace": namespace, "name": name},
+                "reason": reason,
+                "eventTime": format!("2023-11-14T22:13:{second:02}.000000Z"),
+                "reportingComponent": REPORTING_CONTROLLER,
+            })
+        };
+        let items = json!([
+            item("ns", "l", "Second", 2),
+            item("ns", "m", "OfAnother", 0),
+            item("other", "l", "OfAnother", 0),
+            item("ns", "l", "First", 1),
+        ]);
+        let script = Script::new([Reply::Json(200, json!({"items": items}))]);
+        let (cluster, lease) = (script.cluster(), LeaseKey::new("ns", "l"));
+        let found = list_reported_events(&cluster, &lease).await.unwrap();
+        let reasons: Vec<_> = found.iter().map(|event| &*event.reason).collect();
+        assert_eq!(reasons, ["First", "Second"]);
+        let selector = "involvedObject.kind%3DLease%2CinvolvedObject.name%3Dl";
+        let expected =
+            format!("GET /api/v1/namespaces/ns/events?limit=500&fieldSelector={selector}");
+        assert_eq!(script.lines(), [expected]);
+    }
 }

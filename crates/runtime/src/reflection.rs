@@ -271,4 +271,26 @@ mod tests {
             expected.map(|(text, names)| (text, names.to_owned()))
         );
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn candidates_are_those_of_their_api_and_a_list_that_fails_is_named() {
+        let message = "User \"u\" cannot list resource \"leasecandidates\"";
+        let script = Script::new([
+            failure(403, "Forbidden", message),
+            list("", &[]),
+            list("10", &[lease("a", 9)]),
+        ]);
+        let mut candidates = reflect_candidates(&script.cluster(), CandidateApi::V1Alpha2, None);
+        let list = "list leasecandidates.coordination.k8s.io in all namespaces:";
+        for why in [
+            &format!("RBAC does not grant the verb list: {message}"),
+            "unreadable answer from https://script: it has no resourceVersion",
+        ] {
+            let error = candidates.changed().await.unwrap_err();
+            assert_eq!(error.to_string(), format!("{list} {why}"));
+        }
+        candidates.changed().await.unwrap();
+        let apis: Vec<_> = candidates.objects().iter().map(|it| it.api).collect();
+        assert_eq!(apis, [CandidateApi::V1Alpha2]);
+    }
 }

@@ -342,6 +342,24 @@ mod tests {
     }
 
     #[test]
+    fn a_cause_has_a_word_for_labels() {
+        for (cause, word) in [
+            (Cause::Unreachable(String::new()), "unreachable"),
+            (Cause::TimedOut(Duration::ZERO), "timed_out"),
+            (status(401, "", ""), "unauthorized"),
+            (status(403, "", ""), "forbidden"),
+            (status(429, "", ""), "throttled"),
+            (status(400, "", ""), "rejected"),
+            (status(499, "", ""), "rejected"),
+            (status(500, "", ""), "server_error"),
+            (Cause::Unreadable(String::new()), "unreadable"),
+            (Cause::NotSent(String::new()), "not_sent"),
+        ] {
+            assert_eq!(cause.as_str(), word, "{cause:?}");
+        }
+    }
+
+    #[test]
     fn what_a_credential_plugin_printed_is_not_repeated() {
         use std::os::unix::process::ExitStatusExt as _;
 

@@ -163,6 +163,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_outcome_has_a_word_for_labels_and_logs() {
+        let words = WriteOutcomeKind::ALL.map(|outcome| outcome.to_string());
+        let expected = "done conflict gone already_exists refused unknown";
+        assert_eq!(words.join(" "), expected);
+    }
+
+    #[test]
     fn each_count_is_its_own() {
         let counts = WriteCounts::default();
         counts.count(Written::Lease, Verb::Update, WriteOutcomeKind::Done);

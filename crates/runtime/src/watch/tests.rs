@@ -247,6 +247,7 @@ async fn several_namespaces_are_complete_when_each_is() {
         failure(410, "Expired", "too old"),
         list("13", &[lease("d", 3)]),
     ]);
+    assert_eq!(Scope::of_namespaces([""; 0]), Scope::Cluster);
     let scope = Scope::of_namespaces(["x", "y"]);
     let mut watch = watch_leases(&script.cluster(), &scope, &WatchOptions::elector(1));
     let words = words(&mut watch, 9).await;

@@ -59,6 +59,8 @@ async fn a_list_that_fails_on_the_way_begins_again() {
         (failure(410, "Expired", expired), "answered 410 Expired"),
         (Reply::Break, "connection reset"),
         (Reply::Text(200, "{\"items\": [{}, "), "unreadable answer"),
+        (Reply::Text(200, "7"), "expected a list of objects"),
+        (Reply::Text(200, "{\"items\": 7}"), "expected objects"),
         (Reply::Json(200, no_version), "is no integer"),
         (
             list("12", &[lease("c", 12)]),
