@@ -136,7 +136,7 @@ pub(super) fn of_hold_back(
 mod tests {
     use std::time::Duration;
 
-    use elector_protocol::StrategyName;
+    use elector_protocol::{Rejection, StrategyName, Term};
 
     use super::*;
 
@@ -146,25 +146,67 @@ mod tests {
         let remaining = Duration::from_secs(60);
         let strategy = StrategyName::parse("example.com/mine").unwrap();
         for (reason, expected) in [
-            (Reason::NoAck(vec![id("a")]), Some("NoCandidateAnswers")),
-            (Reason::ForeignStrategy(strategy), Some("ForeignStrategy")),
+            (
+                Reason::NoEligible {
+                    name: id("a"),
+                    rejection: Rejection::NoRenewTime,
+                    others: 0,
+                },
+                Some(("NoEligibleCandidate", Warning)),
+            ),
+            (
+                Reason::NoAck(vec![id("a")]),
+                Some(("NoCandidateAnswers", Warning)),
+            ),
+            (
+                Reason::ForeignStrategy(strategy),
+                Some(("ForeignStrategy", Normal)),
+            ),
             (
                 Reason::Frozen {
                     holder: id("a"),
                     better: id("b"),
                     remaining,
                 },
-                Some("Frozen"),
+                Some(("Frozen", Normal)),
             ),
             (Reason::HolderIsBest(id("a")), None),
             (Reason::Missing, None),
         ] {
             let event = of_standstill(&LeaseKey::new("ns", "l"), None, &reason);
-            assert_eq!(event.as_ref().map(|event| event.reason), expected);
-            assert_eq!(
-                event.map(|event| event.note == reason.to_string()),
-                expected.map(|_| true)
-            );
+            let kind = event.as_ref().map(|event| (event.reason, event.severity));
+            assert_eq!(kind, expected);
+            assert!(event.is_none_or(|event| event.note == reason.to_string()));
+        }
+    }
+
+    #[test]
+    fn a_change_of_leader_is_a_warning_where_its_holder_did_not_give_the_lease_away() {
+        use ChangeCause as Cause;
+
+        for (cause, reason, severity) in [
+            (Cause::Elected, "Elected", Normal),
+            (Cause::Expired, "Expired", Warning),
+            (Cause::NotAccepted, "NotAccepted", Warning),
+            (Cause::HandedOver, "HandedOver", Normal),
+            (Cause::Acquired, "Acquired", Normal),
+            (Cause::Resumed, "Resumed", Normal),
+            (Cause::Rejoined, "Rejoined", Normal),
+            (Cause::Released, "Released", Normal),
+            (Cause::Removed, "Removed", Warning),
+            (Cause::Deleted, "Deleted", Warning),
+        ] {
+            let change = LeadershipChange {
+                lease: LeaseKey::new("ns", "l"),
+                holder: None,
+                term: Term(1),
+                previous: None,
+                cause,
+                reason: "because".to_owned(),
+            };
+            let event = of_change(&change, None);
+            assert_eq!((event.reason, event.severity), (reason, severity));
+            assert_eq!(event.note, "no leader: because");
         }
     }
 }

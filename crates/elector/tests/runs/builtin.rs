@@ -6,6 +6,7 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
     CapturedLog, LEASES, ScriptedCandidate, TestCluster, eventually, millis, pass, seconds,
 };
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::events::{recording, reported};
@@ -169,26 +170,41 @@ fn one_namespace(config: Config) -> Config {
     }
 }
 
-/// The lock may not be read: nothing is decided, one line names the Role that is missing, and its coming is enough.
+/// The lock cannot be read: nothing is decided, and one line says what follows from that. Where the server refuses it for
+/// lack of rights, the line names the Role that is missing, and its coming is enough.
 #[tokio::test(start_paused = true)]
-async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
-    cluster.inject(of_lock(refuse(403)));
-    let _elector = RunningElector::start(&cluster, one_namespace(Config::default()));
-    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
-    pass(seconds(50)).await;
-    assert!(cluster.lease("ns", "l").object().is_none());
-    let lines = log.lines("WARN");
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    for part in [
-        "failed to list leases.coordination.k8s.io kube-system/leader-election-controller",
-        "a Role in the namespace kube-system grants list and watch of leases.coordination.k8s.io with the \
-         resourceName leader-election-controller",
+async fn a_lock_that_cannot_be_read_has_one_line_with_the_remedy_and_leaves_no_lease_to_us() {
+    let list = "failed to list leases.coordination.k8s.io kube-system/leader-election-controller";
+    let role = "a Role in the namespace kube-system grants list and watch of leases.coordination.k8s.io with the \
+                resourceName leader-election-controller";
+    let wait = "; leases of the built-in strategy wait until it can be read";
+    let ignored = "ignored the lock of the built-in controller, which cannot be read: ";
+    for (refused, parts) in [
+        (Some(403), [list, role]),
+        (Some(500), [list, wait]),
+        (None, [ignored, "spec.renewTime"]),
     ] {
-        assert!(lines[0].contains(part), "{lines:?}");
+        let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
+        match refused {
+            Some(code) => cluster.inject(of_lock(refuse(code))),
+            None => cluster.edit(LEASES, "kube-system", LOCK, |lock| {
+                lock["spec"] = json!({"renewTime": "soon"});
+            }),
+        }
+        let _elector = RunningElector::start(&cluster, one_namespace(Config::default()));
+        let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+        pass(seconds(50)).await;
+        assert!(cluster.lease("ns", "l").object().is_none());
+        let lines = log.lines("WARN");
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let is_told = parts.iter().all(|part| lines[0].contains(part));
+        assert!(is_told, "{lines:?}");
+        match refused {
+            Some(_) => cluster.heal(),
+            None => cluster.delete_lease("kube-system", LOCK),
+        }
+        assert!(cluster.held_by("ns", "l", "a").await < seconds(20));
     }
-    cluster.heal();
-    assert!(cluster.held_by("ns", "l", "a").await < seconds(20));
 }
 
 /// The built-in controller does not see custom resources, so its lock is of no matter there.

@@ -1,11 +1,12 @@
 //! The collection of dead candidates: by which controller, and when (decision 9).
 
 use elector::Config;
+use elector_apiserver::RequestVerb;
 use elector_testing::{CANDIDATES, CapturedLog, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::builtin::{BUILTIN, LOCK};
-use crate::{RunningElector, replacing};
+use crate::{RunningElector, refuse, replacing};
 
 const FOREIGN: &str = "example.com/mine";
 
@@ -48,7 +49,16 @@ async fn in_the_place_of_the_built_in_controller_dead_candidates_are_collected_a
     cluster.register_for("default", "foreign", "m", "1.0.0", FOREIGN);
     pass(seconds(29 * 60)).await;
     assert!(exists(&cluster, "dead") && exists(&cluster, "foreign"));
+    cluster.inject(refuse(403).verb(RequestVerb::Delete));
     pass(seconds(3 * 60)).await;
+    for name in ["dead", "foreign"] {
+        let line = format!(
+            "WARN failed to delete leasecandidates.coordination.k8s.io default/{name}: RBAC"
+        );
+        assert!(exists(&cluster, name) && !log.lines(&line).is_empty());
+    }
+    cluster.heal();
+    pass(seconds(10)).await;
     assert!(!exists(&cluster, "dead") && !exists(&cluster, "foreign"));
     assert!(exists(&cluster, "alive"));
     assert_eq!(log.lines("collected a dead candidate").len(), 2);

@@ -207,3 +207,24 @@ async fn no_election_waits_for_an_event() {
         assert!(lines.iter().all(|line| line.contains(text)), "{lines:#?}");
     }
 }
+
+/// The server hangs with the first Event of a thousand and more.
+#[tokio::test(start_paused = true)]
+async fn events_that_wait_are_no_more_than_a_thousand_and_those_left_out_are_counted() {
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
+    let hang = Rule::new(Fault::HangBefore).verb(RequestVerb::Create);
+    cluster.inject(hang.resource("events"));
+    let _elector = RunningElector::start(&cluster, recording("pod"));
+    pass(seconds(20)).await;
+    for index in 0..1100 {
+        let (namespace, name) = (format!("ns-{}", index % 11), format!("c{index}"));
+        cluster.register_for(&namespace, &name, &name, "1.0.0", "example.com/mine");
+    }
+    pass(seconds(64)).await;
+    let line = "WARN left out Events of leases: 1000 wait to be written";
+    // Beside those that wait, one is under way.
+    assert_eq!(
+        log.lines("wait to be written"),
+        [line.to_owned(), format!("{line} left_out=98")]
+    );
+}

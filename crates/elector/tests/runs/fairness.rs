@@ -1,9 +1,14 @@
 //! The cost of one namespace, and the rest for the others (L7).
 
 use elector::{Config, Event};
-use elector_testing::{CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds};
+use elector_api::CandidateApi;
+use elector_testing::{
+    CANDIDATES, CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds,
+};
+use serde_json::json;
 
 use crate::RunningElector;
+use crate::events::{recording, reported};
 
 /// Registers this number of candidates in a namespace, each for a lease of its own, which do nothing more.
 fn fill(cluster: &TestCluster, namespace: &str, leases: usize) {
@@ -61,4 +66,47 @@ async fn a_namespace_that_costs_too_many_requests_waits_alone_and_that_is_told_o
         "{} lines",
         lines.len()
     );
+}
+
+/// A candidate of v1alpha1 may list strategies, with which 16 MiB are full before 30 000 candidates are.
+#[tokio::test(start_paused = true)]
+async fn a_full_namespace_is_reported_in_the_log_in_an_event_and_in_the_figures() {
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
+    cluster.serve(&[CandidateApi::V1Alpha1]);
+    let elector = RunningElector::start(&cluster, recording("pod"));
+    pass(seconds(20)).await;
+    let strategies = vec![format!("example.com/{}", "x".repeat(50)); 200];
+    for index in 0..1100 {
+        let lease = format!("l{}", index / 50);
+        cluster.edit(CANDIDATES, "ns", &format!("c{index:05}"), |object| {
+            object["spec"] = json!({
+                "leaseName": lease, "renewTime": "2026-01-02T03:04:05.000000Z", "preferredStrategies": strategies,
+            });
+        });
+    }
+    pass(seconds(20)).await;
+    let mut events = elector.events();
+    events.retain(|event| matches!(event, Event::NamespaceFull { .. }));
+    let [
+        Event::NamespaceFull {
+            candidates, bytes, ..
+        },
+    ] = &events[..]
+    else {
+        panic!("it is reported once: {events:?}");
+    };
+    assert!((1000..1100).contains(candidates), "{candidates}");
+    assert!((16_000_000..=16 << 20).contains(bytes), "{bytes}");
+    let line = format!(
+        "WARN too many candidates in the namespace: those that came last are not kept namespace=ns candidates={candidates} \
+         bytes={bytes}"
+    );
+    assert_eq!(log.lines("too many candidates"), [line]);
+    let event = format!(
+        "Warning NamespaceFull x1: namespace ns has too many candidates: {candidates} are kept, and those that came last, \
+         one of this lease among them, are not"
+    );
+    assert!(reported(&cluster).await.contains(&event));
+    let limits = elector.scrape().by("elector_limits_hit_total", "limit");
+    assert_eq!(limits, [("candidates_of_namespace".to_owned(), 1.0)]);
 }

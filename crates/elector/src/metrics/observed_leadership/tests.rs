@@ -153,6 +153,11 @@ fn a_fail_over_lasts_from_the_last_renewal_and_is_leaderless_from_the_expiry_on(
     assert_eq!(lease.accept(), change(LeadershipEnd::Expired, Some(17)));
     let expected = change(LeadershipEnd::Expired, Some(21));
     assert_eq!(lease.pass(20).acquire("c"), expected);
+    // Others saw the last renewal earlier, so to them it has expired before.
+    let early = change(LeadershipEnd::Expired, Some(14));
+    assert_eq!(lease.pass(13).acquire("d"), early);
+    lease.pass(12).grant("e");
+    assert_eq!(lease.accept(), early);
 }
 
 #[test]
