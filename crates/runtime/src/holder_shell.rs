@@ -510,3 +510,6 @@ impl fmt::Debug for HolderShell {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,6 +99,7 @@ mod tests {
     use rustix::process::{Pid, Signal as Raw, kill_process};
 
     use super::*;
+    use crate::testing::ForkPermit;
 
     const CHILD: &str = "ELECTOR_TEST_SIGNALS_CHILD";
     const FIRST: &str = "signals::tests::the_first_is_named_and_the_second_ends_at_once";
@@ -120,6 +121,7 @@ mod tests {
     }
 
     fn signalled(first: Raw, second: Raw, stderr: Stdio) -> (String, Option<i32>) {
+        let _permit = ForkPermit::obtain();
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", FIRST, "--nocapture"])
             .env(CHILD, "1")

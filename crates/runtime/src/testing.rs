@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -59,6 +59,22 @@ pub(crate) struct Script {
     replies: Arc<Mutex<VecDeque<Reply>>>,
     seen: Arc<Mutex<Vec<SeenRequest>>>,
     start: Instant,
+}
+
+/// The permit to start processes, or to have an instance lock, which the processes of other tests would inherit.
+pub(crate) struct ForkPermit {
+    _only: MutexGuard<'static, ()>,
+}
+
+static FORKS: Mutex<()> = Mutex::new(());
+
+// === impl ForkPermit ===
+
+impl ForkPermit {
+    pub(crate) fn obtain() -> Self {
+        let _only = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { _only }
+    }
 }
 
 // === impl Script ===

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::testing::ForkPermit;
 use crate::watch::{Scope, Watch, WatchEvent, WatchOptions, watch_leases};
 use crate::writer::Writer;
 
@@ -264,6 +265,7 @@ async fn each_mistake_is_one_line_with_the_file_and_the_name() {
 
 #[tokio::test]
 async fn no_message_repeats_a_password_or_a_token() {
+    let _permit = ForkPermit::obtain();
     let directory = TempDir::new().unwrap();
     let config = |server: &str, proxy: &str, user: &str| {
         format!(

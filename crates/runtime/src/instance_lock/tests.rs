@@ -1,19 +1,16 @@
 use std::os::unix::fs::FileExt as _;
 use std::process::Command;
 use std::slice;
-use std::sync::MutexGuard;
 
 use elector_protocol::{Identity, LeaseRecord, ResourceVersion, Timestamp, Token, Uid};
 use tempfile::TempDir;
 
 use super::*;
-
-/// A child of one test would inherit the locks of the others.
-static ALONE: Mutex<()> = Mutex::new(());
+use crate::testing::ForkPermit;
 
 /// A file for the lock, and a Lease that terms are noted of.
 struct LockTest {
-    _alone: MutexGuard<'static, ()>,
+    _permit: ForkPermit,
     folder: TempDir,
     lease: LeaseKey,
 }
@@ -23,7 +20,7 @@ struct LockTest {
 impl LockTest {
     fn new() -> Self {
         Self {
-            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
+            _permit: ForkPermit::obtain(),
             folder: TempDir::new().unwrap(),
             lease: LeaseKey::new("ns", "web"),
         }
@@ -98,6 +95,8 @@ fn the_next_life_of_an_instance_is_told_the_terms_of_the_dead() {
     for base in 8..12 {
         test.note(&second, base, Some(&stands));
     }
+    // One that stands there already takes no other's place.
+    test.note(&second, 11, None);
     drop(second);
     assert_eq!(test.told(), [7, 11]);
 }
@@ -130,6 +129,30 @@ fn what_is_torn_or_copied_or_of_another_boot_proves_nothing() {
     let renamed = test.live();
     assert_ne!(renamed.life().instance, instance);
     assert_eq!(renamed.former_terms(&test.lease), []);
+}
+
+/// The write of the Lease goes on without a proof, and one line in the log says so.
+#[tokio::test(start_paused = true)]
+async fn a_note_that_cannot_be_written_holds_up_nothing() {
+    let test = LockTest::new();
+    let lock = Arc::new(test.live());
+    let good = test.note(&lock, 7, None);
+    for (base, repeated, is_noted) in [(8, 200, false), (9, 1, true)] {
+        let term = FormerTerm {
+            holder: Identity::new("web-0".repeat(repeated)).unwrap(),
+            base: ResourceVersion(base),
+            ..good.clone()
+        };
+        let noted = Arc::clone(&lock).note(test.lease.clone(), term, None);
+        noted.await;
+        assert_eq!(lock.fails.load(Ordering::Relaxed), !is_noted, "{base}");
+    }
+    let busy = lock.notes.lock().unwrap();
+    let beside = lock.write(&test.lease, &good, None);
+    assert!(beside.is_err(), "another note is being written");
+    drop(busy);
+    drop(lock);
+    assert_eq!(test.told(), [7, 9]);
 }
 
 #[tokio::test(start_paused = true)]
