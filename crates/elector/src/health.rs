@@ -174,20 +174,11 @@ impl HealthState {
         let (Some(contact), Some(clock)) = (&*contact, self.clock.get()) else {
             return Ok(());
         };
-        let expires = contact.certificate_expires();
-        if let Some(since) = expires.and_then(|expires| expired_for(expires, clock.wall())) {
-            return Err(format!(
-                "the client certificate expired {since} s ago: renew it in its file, which is read anew"
-            ));
-        }
-        let refused = contact.refused_for();
-        match refused.filter(|refused| *refused >= Health::REFUSED_BOUND) {
-            None => Ok(()),
-            Some(refused) => Err(format!(
-                "the API server has answered 401 for {} s: these credentials are none",
-                refused.as_secs()
-            )),
-        }
+        judge_credentials(
+            contact.certificate_expires(),
+            contact.refused_for(),
+            clock.wall(),
+        )
     }
 
     fn check_permissions(&self) -> Result<(), String> {
@@ -208,10 +199,26 @@ impl HealthState {
     }
 }
 
-/// For how many seconds a certificate has been worth nothing that expires then, `None` while it is worth something.
-fn expired_for(expires: Timestamp, now: Timestamp) -> Option<i64> {
-    let since = now.as_micros() - expires.as_micros();
-    (since >= 0).then_some(since / 1_000_000)
+/// The check of a client certificate that expires then, where the server has answered 401 for `refused`.
+fn judge_credentials(
+    expires: Option<Timestamp>,
+    refused: Option<Duration>,
+    now: Timestamp,
+) -> Result<(), String> {
+    let since = expires.map(|expires| now.as_micros() - expires.as_micros());
+    if let Some(since) = since.filter(|since| *since >= 0) {
+        let since = since / 1_000_000;
+        return Err(format!(
+            "the client certificate expired {since} s ago: renew it in its file, which is read anew"
+        ));
+    }
+    match refused.filter(|refused| *refused >= Health::REFUSED_BOUND) {
+        None => Ok(()),
+        Some(refused) => Err(format!(
+            "the API server has answered 401 for {} s: these credentials are none",
+            refused.as_secs()
+        )),
+    }
 }
 
 fn pass_if(passes: bool, otherwise: &str) -> Result<(), String> {
@@ -230,11 +237,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_has_expired_from_the_moment_that_it_names() {
+    fn credentials_are_none_from_the_expiry_of_their_certificate_on_or_after_five_minutes_of_401() {
         let at = |micros| Timestamp::from_micros(micros).unwrap();
-        let expires = at(5_000_000);
-        assert_eq!(expired_for(expires, at(4_999_999)), None);
-        assert_eq!(expired_for(expires, at(5_000_000)), Some(0));
-        assert_eq!(expired_for(expires, at(7_999_999)), Some(2));
+        let expired = "the client certificate expired 2 s ago";
+        let refused = "the API server has answered 401 for 300 s";
+        for (expires, refused_for, expected) in [
+            (Some(5_000_001), None, None),
+            (
+                Some(5_000_000),
+                None,
+                Some("the client certificate expired 0 s ago"),
+            ),
+            (Some(2_000_001), Some(300), Some(expired)),
+            (Some(5_000_001), Some(299), None),
+            (None, Some(300), Some(refused)),
+        ] {
+            let refused = refused_for.map(Duration::from_secs);
+            let checked = judge_credentials(expires.map(at), refused, at(5_000_000));
+            let starts = |text: &str| text.starts_with(expected.unwrap_or("no fault"));
+            assert!(checked.map_or_else(|text| starts(&text), |()| expected.is_none()));
+        }
     }
 }

@@ -219,6 +219,26 @@ fn a_candidate_that_names_another_lease_leaves_the_first() {
 }
 
 #[test]
+fn a_part_that_leaves_a_group_which_has_not_looked_at_it_is_looked_at_by_the_next() {
+    let mut world = ViewScene::synced();
+    world.candidate(candidate("a", "l", 10));
+    for (version, group) in [(11, "web"), (12, "db")] {
+        let group = Some(group.into());
+        let record = held("a", 1);
+        world.lease(LeaseSeen {
+            group,
+            ..lease("l", version, record)
+        });
+        world.view.note_part(&key("l"));
+    }
+    let (at, settings) = (world.at(), Settings::default());
+    let view = &mut world.view;
+    view.assign_group_of(at, Timestamp::MIN, &settings, &key("l"));
+    let news = view.next_group_news();
+    assert_eq!(news.map(|news| news.after.parts), Some(1));
+}
+
+#[test]
 fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));

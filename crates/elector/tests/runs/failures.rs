@@ -164,13 +164,13 @@ async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::with_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    cluster.inject(
-        Rule::new(Fault::HangAfter)
-            .verb(RequestVerb::Update)
-            .resource(LEASES)
-            .named("silent"),
-    );
+    for name in ["silent", "unread"] {
+        let silent = Rule::new(Fault::HangAfter).verb(RequestVerb::Update);
+        cluster.inject(silent.resource(LEASES).named(name));
+    }
+    cluster.inject(refuse(403).verb(RequestVerb::Get).named("unread"));
     let _silent = ScriptedCandidate::start(&cluster, "ns", "a", "silent", "1.0.0");
+    let _unread = ScriptedCandidate::start(&cluster, "ns", "c", "unread", "1.0.0");
     let _other = ScriptedCandidate::start(&cluster, "ns", "b", "other", "1.0.0");
     is_led(&cluster, ("other", "b"), millis(200)).await;
     pass(seconds(30)).await;
@@ -178,11 +178,15 @@ async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
     assert_eq!(lease.spec.holder_identity.as_deref(), Some("a"));
     assert_eq!(lease.spec.lease_transitions, Some(1), "granted once");
     assert_eq!(cluster.count_requests("GET", "leases/silent"), 1);
-    assert_eq!(
-        log.lines("no answer from the embedded API server in 5s")
-            .len(),
-        1
-    );
+    for (failure, lines) in [
+        ("no answer from the embedded API server in 5s", 2),
+        (
+            "failed to get leases.coordination.k8s.io ns/unread: RBAC",
+            1,
+        ),
+    ] {
+        assert_eq!(log.lines(failure).len(), lines, "{failure}");
+    }
     let lines = log.lines("lease=ns/silent holder=\"a\"");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("a is the only candidate"), "{lines:?}");

@@ -79,6 +79,11 @@ async fn a_part_that_is_given_up_is_none_of_its_group() {
     let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
     let mut member = start(&cluster, "a");
     pass(seconds(5)).await;
+    // One that its Lease gives to another group is a part of that one alone.
+    cluster.edit(LEASES, "ns", PARTS[3], |lease| {
+        lease["metadata"]["labels"][GROUP_LABEL] = "db".into();
+    });
+    pass(seconds(1)).await;
     let parts = || elector.scrape().by("elector_group_parts", "state");
     for left in (1..=4).rev() {
         let states = [
