@@ -1,8 +1,7 @@
 //! The only writer: compare-and-swap on the very revision that was judged, one timeout, every outcome counted.
 
 use std::fmt::Debug;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate, LeaseMetadata};
@@ -29,14 +28,11 @@ pub struct Writer {
     cluster: Cluster,
     candidates: CandidateApi,
     timeout: Duration,
-    carrier: Arc<SharedCarrier>,
+    /// The server's way with strategy and preferred holder, as far as it is known.
+    carrier: Arc<Mutex<Carrier>>,
     counts: Arc<WriteCounts>,
     metadata: Arc<LeaseMetadata>,
 }
-
-/// The server's way with strategy and preferred holder, as far as it is known.
-#[derive(Debug, Default)]
-struct SharedCarrier(AtomicU8);
 
 // === impl Writer ===
 
@@ -101,7 +97,8 @@ impl Writer {
 
     /// The carrier of strategy and preferred holder, as far as the answers to writes have shown.
     pub fn carrier(&self) -> Carrier {
-        self.carrier.load()
+        // Each value of a poisoned lock is one that was learned.
+        *self.carrier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The counts of the writes so far, by outcome.
@@ -212,10 +209,7 @@ impl Writer {
             .call(target.clone(), self.timeout, request)
             .await
         {
-            Ok(object) => match revision(&object) {
-                Ok(_) => Ok(Some(object)),
-                Err(cause) => Err(self.cluster.error(target, unreadable(cause))),
-            },
+            Ok(object) => self.believable(&target, object, None).map(Some),
             Err(error) if error.code() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }
@@ -240,7 +234,7 @@ impl Writer {
                 self.outcome(Verb::Update, answer)
             }
             // Without both, this would be an unconditional write.
-            Err(cause) => WriteOutcome::Refused(self.cluster.error(target, cause)),
+            Err(why) => self.unsent(target, why),
         };
         self.counts.count(written, Verb::Update, outcome.kind());
         outcome
@@ -271,15 +265,21 @@ impl Writer {
         reply: K,
         uid: Option<&String>,
     ) -> Result<K, RequestError> {
-        let found = revision(&reply).map_err(unreadable).and_then(|_| {
+        let found = revision(&reply).and_then(|_| {
             let same = uid.is_none() || uid == reply.meta().uid.as_ref();
-            let other = || Cause::Unreadable("it is about another object".to_owned());
-            same.then_some(()).ok_or_else(other)
+            same.then_some(()).ok_or("it is about another object")
         });
         match found {
             Ok(()) => Ok(reply),
-            Err(cause) => Err(self.cluster.error(target.clone(), cause)),
+            Err(why) => {
+                let cause = Cause::Unreadable(why.to_owned());
+                Err(self.cluster.error(target.clone(), cause))
+            }
         }
+    }
+
+    fn unsent<T>(&self, target: Target, why: &str) -> WriteOutcome<T> {
+        WriteOutcome::Refused(self.cluster.error(target, Cause::NotSent(why.to_owned())))
     }
 
     fn outcome<T>(&self, verb: Verb, answer: Result<T, RequestError>) -> WriteOutcome<T> {
@@ -306,12 +306,13 @@ impl Writer {
         let Some(learned) = Carrier::learned_from(written, reply) else {
             return;
         };
-        let before = self.carrier.store(learned);
+        let known = self.carrier.lock();
+        let before =
+            std::mem::replace(&mut *known.unwrap_or_else(PoisonError::into_inner), learned);
         if before != learned {
             let carrier = match learned {
                 Carrier::Fields => "fields",
-                Carrier::Annotations => "annotations",
-                Carrier::Unknown => "unknown",
+                _ => "annotations",
             };
             tracing::info!(
                 carrier,
@@ -355,39 +356,13 @@ impl Writer {
     }
 }
 
-// === impl SharedCarrier ===
-
-impl SharedCarrier {
-    fn load(&self) -> Carrier {
-        match self.0.load(Ordering::Relaxed) {
-            1 => Carrier::Fields,
-            2 => Carrier::Annotations,
-            _ => Carrier::Unknown,
-        }
-    }
-
-    /// Stores and returns what was known before.
-    fn store(&self, carrier: Carrier) -> Carrier {
-        let number = match carrier {
-            Carrier::Unknown => 0,
-            Carrier::Fields => 1,
-            Carrier::Annotations => 2,
-        };
-        match self.0.swap(number, Ordering::Relaxed) {
-            1 => Carrier::Fields,
-            2 => Carrier::Annotations,
-            _ => Carrier::Unknown,
-        }
-    }
-}
-
 /// `leases.coordination.k8s.io`, as errors name a resource.
 pub(crate) fn resource<K: Resource>(kind: &K::DynamicType) -> String {
     format!("{}.{}", K::plural(kind), K::group(kind))
 }
 
 /// uid and resourceVersion, without which there is no compare-and-swap. Zero means "any" to the server.
-fn revision<K: Resource>(object: &K) -> Result<Preconditions, Cause> {
+fn revision<K: Resource>(object: &K) -> Result<Preconditions, &'static str> {
     let meta = object.meta();
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty() && text != "0");
     match (given(&meta.uid), given(&meta.resource_version)) {
@@ -395,17 +370,8 @@ fn revision<K: Resource>(object: &K) -> Result<Preconditions, Cause> {
             uid: Some(uid),
             resource_version: Some(version),
         }),
-        (None, _) => Err(Cause::NotSent("the object has no uid".to_owned())),
-        _ => Err(Cause::NotSent(
-            "the object has no resourceVersion".to_owned(),
-        )),
-    }
-}
-
-fn unreadable(cause: Cause) -> Cause {
-    match cause {
-        Cause::NotSent(why) => Cause::Unreadable(why),
-        other => other,
+        (None, _) => Err("the object has no uid"),
+        _ => Err("the object has no resourceVersion"),
     }
 }
 

@@ -7,7 +7,7 @@ use elector_protocol::{Identity, ResourceVersion, Timestamp, Uid};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
 
 use super::{Writer, resource, revision};
-use crate::request::{Cause, Target, Verb};
+use crate::request::{Target, Verb};
 use crate::write_outcome::{WriteOutcome, Written};
 
 /// The revision of a candidate that was judged: all that a ping or a deletion takes, so that a caller who knows
@@ -36,8 +36,7 @@ impl Writer {
     ) -> WriteOutcome<LeaseCandidate> {
         let target = self.target_of(Verb::Patch, judged);
         let outcome = if judged.version == ResourceVersion(0) {
-            let cause = Cause::NotSent("the object has no resourceVersion".to_owned());
-            WriteOutcome::Refused(self.cluster.error(target, cause))
+            self.unsent(target, "the object has no resourceVersion")
         } else {
             let patch = LeaseCandidate::ping_patch(&judged.uid, judged.version, ping);
             let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
@@ -71,8 +70,8 @@ impl Writer {
         let target = self.target(Verb::Delete, &self.candidates, candidate);
         match revision(candidate) {
             Ok(preconditions) => self.delete(target, preconditions).await,
-            Err(cause) => {
-                let outcome = WriteOutcome::Refused(self.cluster.error(target, cause));
+            Err(why) => {
+                let outcome = self.unsent(target, why);
                 self.counts
                     .count(Written::Candidate, Verb::Delete, outcome.kind());
                 outcome
