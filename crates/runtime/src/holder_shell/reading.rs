@@ -36,3 +36,27 @@ pub(super) fn lease_outcome(outcome: &WriteOutcome<Lease>) -> LeaseOutcome {
         WriteOutcome::Unknown(_) => LeaseOutcome::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_write_is_applied_where_its_reply_can_be_read() {
+        let lease = |uid: &str| {
+            Lease::from_value(json!({"metadata": {"uid": uid, "resourceVersion": "7"}}))
+        };
+        let done = LeaseOutcome::Done(lease("u").snapshot().unwrap());
+        for (outcome, expected) in [
+            (WriteOutcome::Done(lease("u")), done),
+            (WriteOutcome::Done(lease("")), LeaseOutcome::Unknown),
+            (WriteOutcome::Conflict, LeaseOutcome::Conflict),
+            (WriteOutcome::AlreadyExists, LeaseOutcome::Conflict),
+            (WriteOutcome::Gone, LeaseOutcome::Gone),
+        ] {
+            assert_eq!(lease_outcome(&outcome), expected, "{outcome:?}");
+        }
+    }
+}

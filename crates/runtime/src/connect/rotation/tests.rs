@@ -168,6 +168,17 @@ impl Folder {
         self.client_with(look_every, &ServerContact::new()).await
     }
 
+    /// A client as in a pod, where certificates are files and there is no kubeconfig.
+    async fn client_in_pod(&self) -> Client {
+        let args = ClientArgs::of_kubeconfig(self.path().join("config"));
+        let config = configuration(&args, &Environment::default()).await.unwrap();
+        let none: Reread = Box::new(|_| Err("there is no kubeconfig".to_owned()));
+        let mut rotation =
+            Rotation::new(none, FollowedFiles::new(Vec::new()), ServerContact::new());
+        rotation.look_every = Duration::ZERO;
+        rotation.client(config).unwrap()
+    }
+
     async fn client_with(&self, look_every: Duration, contact: &ServerContact) -> Client {
         let args = ClientArgs::of_kubeconfig(self.path().join("config"));
         let environment = Environment::default();
@@ -279,17 +290,22 @@ async fn files_are_looked_at_once_in_a_while() {
 
 #[tokio::test]
 async fn a_rotated_authority_of_the_server_is_trusted_without_a_restart() {
-    let (before, after) = (authority(), authority());
-    let server = TlsServer::start(&before).await;
-    let folder = Folder::new(&server, &before, &Pair::client(&before));
-    let client = folder.client(Duration::ZERO).await;
-    get(&client, "/last").await.unwrap();
-    *server.tls.lock().unwrap() = TlsServer::tls(&after, &before);
-    folder.write("ca.crt", "half of it");
-    let error = get(&client, "/a").await.unwrap_err();
-    assert!(error.contains("InvalidCertificate"), "{error}");
-    folder.write("ca.crt", &after.pem());
-    get(&client, "/a").await.unwrap();
+    for in_pod in [false, true] {
+        let (before, after) = (authority(), authority());
+        let server = TlsServer::start(&before).await;
+        let folder = Folder::new(&server, &before, &Pair::client(&before));
+        let client = match in_pod {
+            false => folder.client(Duration::ZERO).await,
+            true => folder.client_in_pod().await,
+        };
+        get(&client, "/last").await.unwrap();
+        *server.tls.lock().unwrap() = TlsServer::tls(&after, &before);
+        folder.write("ca.crt", "half of it");
+        let error = get(&client, "/a").await.unwrap_err();
+        assert!(error.contains("InvalidCertificate"), "{error}");
+        folder.write("ca.crt", &after.pem());
+        get(&client, "/a").await.unwrap();
+    }
 }
 
 #[tokio::test]
