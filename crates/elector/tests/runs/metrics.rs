@@ -224,6 +224,8 @@ async fn figures_end_with_the_lock_and_with_the_store() {
         }
         pass(seconds(20)).await;
         assert_eq!(figures(&elector), left);
+        let is_labelled = elector.metrics.encode().contains("\"ns\"");
+        assert_eq!(is_labelled, !restored);
     }
 }
 
@@ -332,8 +334,18 @@ async fn namespaces_are_told_apart_up_to_a_number_and_no_other_text_is_a_label()
     assert_eq!(other.map(|(_, leases)| *leases), Some(50.0));
     assert!(!elector.metrics.encode().contains("secret"));
 
-    // A namespace whose leases are gone leaves nothing, and its place to the next.
+    // A namespace whose leases are gone leaves nothing, not even the limits that it hit, and its place to the next.
+    for index in 0..64 {
+        let name = format!("secret-{index}");
+        cluster.register("tenant-0", &name, "secret-lease", "1.0.0");
+    }
+    pass(seconds(5)).await;
+    let hits = elector.scrape().by("elector_limits_hit_total", "namespace");
+    assert_eq!(hits, [("tenant-0".to_owned(), 1.0)]);
     cluster.delete(CANDIDATES, "tenant-0", "secret-candidate");
+    for index in 0..64 {
+        cluster.delete(CANDIDATES, "tenant-0", &format!("secret-{index}"));
+    }
     pass(seconds(5)).await;
     assert!(!elector.metrics.encode().contains("\"tenant-0\""));
     cluster.register("late", "secret-candidate", "secret-lease", "1.0.0");
