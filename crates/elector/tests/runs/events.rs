@@ -9,6 +9,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::json;
 
+use crate::leader_election::electing;
 use crate::restless::{Restlessness, restless};
 use crate::{RunningElector, refuse};
 
@@ -102,9 +103,13 @@ async fn an_obstacle_is_reported_once_for_as_long_as_it_stands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_obstacle_is_reported_again_once_a_lease_has_candidates_again() {
+async fn an_obstacle_is_reported_again_for_new_candidates_and_by_an_elector_that_acts_again() {
     let cluster = TestCluster::with_gate();
-    let _elector = RunningElector::start(&cluster, recording("pod"));
+    let config = Config {
+        leader_election: electing("one").leader_election,
+        ..recording("pod")
+    };
+    let _elector = RunningElector::start_client(&cluster, "one", config);
     pass(seconds(20)).await;
     for _ in 0..3 {
         cluster.register_for("ns", "a", "l", "1.0.0", "example.com/mine");
@@ -112,12 +117,19 @@ async fn an_obstacle_is_reported_again_once_a_lease_has_candidates_again() {
         cluster.delete("leasecandidates", "ns", "a");
         pass(seconds(5)).await;
     }
+    cluster.register_for("ns", "a", "l", "1.0.0", "example.com/mine");
+    pass(seconds(60)).await;
+    let cut_off = Rule::new(Fault::HangBefore).verb(RequestVerb::Update);
+    cluster.faults("one").inject(cut_off);
+    pass(seconds(20)).await;
+    cluster.faults("one").clear();
+    pass(seconds(20)).await;
     let lines = reported(&cluster).await;
     let reports = lines.iter().map(|it| &it[..28]);
     // The first is about a Lease that is not there yet.
     let expected = [
         "Normal ForeignStrategy x1: s",
-        "Normal ForeignStrategy x2: s",
+        "Normal ForeignStrategy x4: s",
     ];
     assert_eq!(Vec::from_iter(reports), expected);
 }
