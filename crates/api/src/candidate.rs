@@ -352,5 +352,9 @@ mod tests {
         assert_eq!(path(CandidateApi::V1Alpha1), expected);
         let expected = "/apis/elector.dev/v1alpha1/namespaces/ns/leasecandidates";
         assert_eq!(path(CandidateApi::Elector), expected);
+        assert_eq!(
+            LeaseCandidate::kind(&CandidateApi::V1Beta1),
+            "LeaseCandidate"
+        );
     }
 }

@@ -306,7 +306,12 @@ mod tests {
         });
         assert!(leads("a", tokens.clone()).record().unwrap().has_token());
         let unnamed = json!({"elector.dev/token": "5", "elector.dev/token-term": "7"});
-        assert!(leads("a", unnamed).record().unwrap().has_token());
+        let unnamed = leads("a", unnamed);
+        let record = unnamed.record().unwrap();
+        assert!(record.has_token());
+        let renewed = unnamed.with_record(&record, Carrier::Fields);
+        let map = renewed.metadata.annotations.unwrap();
+        assert!(!map.contains_key(annotation::TOKEN_HOLDER));
         // Its spec was emptied and client-go counted to seven again.
         let taken = leads("b", tokens);
         let record = taken.record().unwrap();

@@ -202,7 +202,9 @@ mod tests {
             ("we b", false),
             ("wéb", false),
         ] {
-            assert_eq!(is_group_name(name), good, "{name}");
+            let lease = Lease::default().in_group(Some(name));
+            let group = lease.group().ok().flatten();
+            assert_eq!(group, good.then_some(name), "{name}");
         }
     }
 }

@@ -336,5 +336,9 @@ mod tests {
     fn its_path_is_that_of_the_api() {
         let expected = "/apis/coordination.k8s.io/v1/namespaces/ns/leases";
         assert_eq!(Lease::url_path(&(), Some("ns")), expected);
+        assert_eq!(Lease::kind(&()), "Lease");
+        let mut lease = Lease::default();
+        lease.meta_mut().name = Some("l".to_owned());
+        assert_eq!(lease.key(), LeaseKey::new("", "l"));
     }
 }

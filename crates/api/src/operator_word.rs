@@ -139,6 +139,7 @@ mod tests {
         }));
         let (word, notes) = lease.read_operator_word();
         assert_eq!(notes, []);
+        assert_eq!(lease.operator_word(), word);
         let text = word.freeze.map(format_freeze);
         assert_eq!(text.as_deref(), Some("2025-12-31T23:00:00.000000Z"));
         let text = word.prefer.as_deref().map(format_prefer);

@@ -219,7 +219,7 @@ mod tests {
     fn the_metadata_of_a_new_object() {
         let owner =
             json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": true});
-        let cases: [(Value, &[&str]); 11] = [
+        let cases: [(Value, &[&str]); 12] = [
             (
                 json!({"labels": {"a/b": "c", "d": ""}, "annotations": {"A.b/C": "x\n"}, "finalizers": ["a/b"]}),
                 &[],
@@ -251,6 +251,10 @@ mod tests {
                     "metadata.labels: Invalid value: \"-\": name part must consist of alphanumeric characters, '-', '_' o",
                     "metadata.labels: Invalid value: \"-\": a valid label must be an empty string or consist of alphanume",
                 ],
+            ),
+            (
+                json!({"annotations": {"a": "x".repeat(256 * 1024 - 1)}}),
+                &[],
             ),
             (
                 json!({"annotations": {"a": "x".repeat(256 * 1024)}}),

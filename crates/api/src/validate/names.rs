@@ -185,5 +185,6 @@ mod tests {
                 assert_eq!(rule(text).len(), 1, "{text}");
             }
         }
+        assert_eq!(config_key(".."), ["must not be '..'"]);
     }
 }
