@@ -107,9 +107,6 @@ impl<'r> BalanceChecker<'r> {
         let key = lease.key();
         let part = self.parts.get(&key);
         let known = part.and_then(|part| part.last.as_ref());
-        if known.is_some_and(|known| known.version == version) {
-            return false; // two recordings of one revision
-        }
         let group = group_of(&lease.metadata);
         let Ok(snapshot) = lease.snapshot() else {
             self.part(&key, lease, at).last = None;
@@ -191,7 +188,7 @@ impl<'r> BalanceChecker<'r> {
         let (old, new) = (&before.record, &after.record);
         let (holder, preferred) = (new.holder.as_ref()?, new.preferred_holder.as_ref()?);
         let signals = (&old.holder, old.term) == (&new.holder, new.term);
-        if !signals || holder == preferred || old.preferred_holder.as_ref() == Some(preferred) {
+        if !signals || old.preferred_holder.as_ref() == Some(preferred) {
             return None;
         }
         let mut overrides = [before, after].into_iter().map(|it| &it.overrides);
@@ -312,7 +309,7 @@ impl<'r> BalanceChecker<'r> {
         at: Timestamp,
     ) -> bool {
         let changes = self.parts_of(lease, group);
-        let changes = changes.flat_map(|(_, part)| part.changes(from, at));
+        let changes = changes.flat_map(|(_, part)| part.changes(from));
         let takers = match self.members.standing_unlike(&lease.namespace, group) {
             // The one that is preferred has to have two parts less.
             None => vec![asked.to.as_str()],

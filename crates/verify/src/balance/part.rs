@@ -105,7 +105,6 @@ impl BalancedPart {
 
     /// The Lease was deleted.
     pub(super) fn end(&mut self, at: Timestamp) {
-        self.last = None;
         self.asked = None;
         self.past.push(PartHolding {
             from: at,
@@ -138,14 +137,10 @@ impl BalancedPart {
         self.at(moment).is_some_and(|holding| holding.exists)
     }
 
-    /// The moments within a span at which anything changed.
-    pub(super) fn changes(
-        &self,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> impl Iterator<Item = Timestamp> {
+    /// The moments from this one on at which anything changed.
+    pub(super) fn changes(&self, from: Timestamp) -> impl Iterator<Item = Timestamp> {
         let moments = self.past.iter().map(|holding| holding.from);
-        moments.filter(move |at| from <= *at && *at < to)
+        moments.filter(move |at| from <= *at)
     }
 
     /// True if it was created when the recording had begun.
