@@ -1,15 +1,13 @@
 //! Terms that their holders acquire themselves (R18): each legal move, and what lies next to it.
 
-use std::sync::Arc;
-
 use elector_protocol::ResourceVersion;
 use serde_json::{Value, json};
 
 use super::histories::{
     Continued, assert_breach, breaches, candidate, event, gone, held, key, lease, messages,
-    of_term, participants, verdict, wire,
+    of_term, participants, verdict, wire, with,
 };
-use crate::{EntryContent, EventKind, HistoryEntry, LeaseChangeKind, RecordedEnd};
+use crate::{EventKind, HistoryEntry, LeaseChangeKind, RecordedEnd};
 
 /// No candidate: a born record, which `a` acquires, and renews once.
 pub(super) fn a_acquires() -> Vec<HistoryEntry> {
@@ -284,14 +282,6 @@ fn a_lease_whose_strategy_belongs_to_another_elector_is_not_acquired() {
         &history("example.com/newest"),
         "S3: lease /work @11: acquired by a: strategy example.com/newest belongs to another elector (R18)",
     );
-}
-
-/// The same entry with more in its Lease.
-fn with(mut entry: HistoryEntry, change: impl FnOnce(&mut elector_api::Lease)) -> HistoryEntry {
-    if let EntryContent::Lease(_, lease) = &mut entry.content {
-        change(Arc::make_mut(lease));
-    }
-    entry
 }
 
 #[test]

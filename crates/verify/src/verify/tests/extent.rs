@@ -1,14 +1,13 @@
 //! The extent of a check, its unjudged parts, and its clocks.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::histories::{
-    Continued, a_crashes, a_leads, candidate, event, held, key, lease, participants, second,
-    verdict,
+    Continued, a_crashes, a_leads, candidate, created, event, gone, held, key, lease, participants,
+    second, verdict,
 };
 use crate::{
     Beginning, EventKind, History, HistoryEntry, Invariant, LeaseChangeKind, LeaseVerdict,
@@ -208,19 +207,18 @@ fn what_happened_in_a_gap_is_not_judged() {
 
 #[test]
 fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
-    let created = |at: &str| {
-        let mut entry = lease(8.0, 12, &held("a", 1, 15, 7.9, 8.0), None);
-        if let crate::EntryContent::Lease(_, lease) = &mut entry.content {
-            let metadata = serde_json::json!({"metadata": {"creationTimestamp": at}});
-            let dated: elector_api::Lease = serde_json::from_value(metadata).unwrap();
-            Arc::make_mut(lease).metadata.creation_timestamp = dated.metadata.creation_timestamp;
-        }
-        let history = History::from(vec![candidate(0.0, 2, "a", 0.0)].then([entry]));
-        lease_verdict_of(&history.with_beginning(Beginning::Midway), &participants())
-    };
-    assert_eq!(created("2026-01-01T00:00:00Z").breaches, []);
-    let later = created("2026-01-01T00:00:08Z");
-    assert_eq!(later.breaches[0].message, "created with the holder a (R2)");
+    let held = || lease(8.0, 12, &held("a", 1, 15, 7.9, 8.0), None);
+    let deleted = gone(lease(7.0, 11, &json!({"holderIdentity": ""}), None));
+    for (entries, expected) in [
+        (vec![created(held(), 1.0)], 0),
+        (vec![created(held(), 2.0)], 1),
+        (vec![deleted, held()], 1),
+    ] {
+        let history = History::from(vec![candidate(0.0, 2, "a", 0.0)].then(entries));
+        let history = history.with_beginning(Beginning::Midway);
+        let breaches = lease_verdict_of(&history, &participants()).breaches;
+        assert_eq!(breaches.len(), expected, "{breaches:?}");
+    }
 }
 
 #[test]
@@ -285,7 +283,7 @@ fn absence_counts_from_the_record_that_was_deleted() {
     let again = |at: f64| {
         let last = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)));
         a_leads().then([
-            super::histories::gone(last),
+            gone(last),
             event(4.1, "a", EventKind::Lost),
             lease(at, 15, &json!({"holderIdentity": ""}), None),
             candidate(at, 16, "b", at),

@@ -6,7 +6,7 @@ use elector_api::annotation;
 use elector_protocol::{LeaseKey, ResourceVersion};
 use serde_json::{Value, json};
 
-use super::histories::{Continued, second, wire};
+use super::histories::{Continued, created, gone, second, wire, with};
 use crate::{
     Beginning, ElectorSight, EntryContent, History, HistoryEntry, Invariant, Limits, Participants,
     RecordedWriter, Verdict, WriterRole, verify,
@@ -18,7 +18,7 @@ fn name(member: &str, part: &str) -> String {
 }
 
 fn candidate(at: f64, version: u64, member: &str, part: &str) -> HistoryEntry {
-    offering(at, version, (member, part), &json!({}), "1.0.0")
+    offering(at, version, (member, part), &json!({}), &json!({}))
 }
 
 fn offering(
@@ -26,20 +26,23 @@ fn offering(
     version: u64,
     (member, part): (&str, &str),
     words: &Value,
-    emulates: &str,
+    offer: &Value,
 ) -> HistoryEntry {
     let mut annotations = json!({"elector.dev/protocol": "1", "elector.dev/member": member});
     for (key, value) in words.as_object().unwrap() {
         annotations[key] = value.clone();
     }
     let name = name(member, part);
-    let object = json!({
+    let mut object = json!({
         "metadata": {
             "name": name, "namespace": "ns", "uid": name, "resourceVersion": version.to_string(),
             "labels": {"elector.dev/group": "web"}, "annotations": annotations,
         },
-        "spec": {"leaseName": part, "renewTime": wire(at), "emulationVersion": emulates},
+        "spec": {"leaseName": part, "renewTime": wire(at)},
     });
+    for (key, value) in offer.as_object().unwrap() {
+        object["spec"][key] = value.clone();
+    }
     let candidate = serde_json::from_value(object).unwrap();
     HistoryEntry {
         at: second(at),
@@ -145,6 +148,8 @@ fn a_move_is_needed_where_the_loads_differ_by_two() {
             "b.p0 is preferred for balance, although its member has 2 parts of group web and the holder's has 2"
         ]
     );
+    let breaches = &equal.leases[&LeaseKey::new("ns", "p0")].breaches;
+    assert!(breaches.len() > 1 && breaches.is_sorted_by_key(|breach| breach.at));
     assert_eq!(needless_of(group(1).then(p0_moves())).len(), 1);
     // `a` has the only part.
     let alone = group(1)[..3].to_vec().then(p0_moves());
@@ -161,10 +166,7 @@ fn a_part_that_is_about_to_move_counts_as_moved() {
 
 #[test]
 fn a_part_that_was_deleted_counts_for_nobody() {
-    let mut deleted = part(3.0, 99, "p1", ("a", 1), None);
-    if let EntryContent::Lease(name, lease) = deleted.content {
-        deleted.content = EntryContent::LeaseGone(name, lease);
-    }
+    let deleted = gone(part(3.0, 99, "p1", ("a", 1), None));
     let entries = group(3).then([deleted]).then(p0_moves());
     assert_eq!(needless_of(entries).len(), 1);
 }
@@ -184,16 +186,20 @@ fn news_may_reach_an_elector_late_and_a_part_that_is_late_may_go_to_anybody() {
     let p2_goes = |at| part(at, 99, "p2", ("b", 2), None);
     let at_once = group(3).then([p2_goes(4.5)]).then(p0_moves());
     assert_eq!(needless_of(at_once), [""; 0]);
-    let long_ago = group(3).then([p2_goes(3.0)]).then(p0_moves());
+    let long_ago = group(3).then([p2_goes(3.9)]).then(p0_moves());
     assert_eq!(needless_of(long_ago).len(), 1);
 
     // `a` has one part, and one that was last renewed ten seconds ago may be about to become its own.
     let late = [
-        part(11.0, 97, "p1", ("a", 1), None),
-        part(11.0, 98, "p2", ("b", 1), None),
-        part(11.5, 99, "p1", ("a", 1), Some("b")),
+        part(10.0, 97, "p1", ("a", 1), None),
+        part(10.0, 98, "p2", ("b", 1), None),
+        part(11.0, 99, "p1", ("a", 1), Some("b")),
     ];
     assert_eq!(needless_of(group(2).then(late.clone())), [""; 0]);
+    // It is late by its own duration.
+    let longer = |entry| with(entry, |lease| lease.spec.lease_duration_seconds = Some(16));
+    let longer = group(2).into_iter().map(longer).collect::<Vec<_>>();
+    assert_eq!(needless_of(longer.then(late.clone())).len(), 1);
     let renewed = [
         part(10.0, 95, "p3", ("b", 1), None),
         part(10.0, 96, "p0", ("a", 1), None),
@@ -204,18 +210,23 @@ fn news_may_reach_an_elector_late_and_a_part_that_is_late_may_go_to_anybody() {
 
 #[test]
 fn what_a_strategy_or_an_operator_asks_for_is_no_move_for_balance() {
-    let offers =
-        |version, words: Value, emulates| offering(2.0, version, ("b", "p0"), &words, emulates);
+    let offers = |words: Value, offer: Value| offering(2.0, 90, ("b", "p0"), &words, &offer);
     let holds_to = |changed: HistoryEntry| {
         let entries = group(2).then([changed]).then(p0_moves());
         needless_of(entries).is_empty()
     };
-    assert!(!holds_to(offers(90, json!({}), "1.0.0")));
-    assert!(holds_to(offers(90, json!({}), "0.9.0")));
+    assert!(!holds_to(offers(json!({}), json!({}))));
+    for offer in [
+        json!({"emulationVersion": "0.9.0"}),
+        json!({"binaryVersion": "0.9.0"}),
+        json!({"strategy": "example.com/newest"}),
+        json!({"preferredStrategies": ["example.com/newest"]}),
+    ] {
+        assert!(holds_to(offers(json!({}), offer.clone())), "{offer}");
+    }
     assert!(holds_to(offers(
-        90,
         json!({annotation::PRIORITY: "3"}),
-        "1.0.0"
+        json!({})
     )));
     let stands_down = json!({annotation::STAND_DOWN: "true"});
     assert!(holds_to(offering(
@@ -223,20 +234,25 @@ fn what_a_strategy_or_an_operator_asks_for_is_no_move_for_balance() {
         90,
         ("a", "p0"),
         &stands_down,
-        "1.0.0"
+        &json!({})
     )));
 
-    let mut wished = part(5.0, 100, "p0", ("a", 1), Some("b"));
-    if let EntryContent::Lease(_, lease) = &mut wished.content {
-        let annotations = Arc::make_mut(lease)
-            .metadata
-            .annotations
-            .get_or_insert_default();
-        let wish = format!("b.p0 until {}", wire(600.0));
-        annotations.insert(annotation::PREFER.to_owned(), wish);
+    let wishing = |entry: HistoryEntry, wished: &str| {
+        with(entry, |lease| {
+            let wish = format!("{wished} until {}", wire(600.0));
+            let annotations = lease.metadata.annotations.get_or_insert_default();
+            annotations.insert(annotation::PREFER.to_owned(), wish);
+        })
+    };
+    let before = || part(4.0, 99, "p0", ("a", 1), None);
+    let asked = || part(5.0, 100, "p0", ("a", 1), Some("b"));
+    for (entries, expected) in [
+        ([before(), wishing(asked(), "b.p0")], 0),
+        ([wishing(before(), "b.p0"), asked()], 0),
+        ([before(), wishing(asked(), "c.p0")], 1),
+    ] {
+        assert_eq!(needless_of(group(2).then(entries)).len(), expected);
     }
-    let entries = group(2).then([wished]);
-    assert_eq!(needless_of(entries), [""; 0]);
     // It is asked for where a term goes on.
     let begun = part(5.0, 100, "p0", ("a", 2), Some("b"));
     assert_eq!(needless_of(group(2).then([begun])), [""; 0]);
@@ -262,9 +278,66 @@ fn a_part_may_move_to_a_member_that_gives_another_away() {
     assert_eq!(needless_of(entries), [""; 0]);
 }
 
+/// The same entry in this namespace and group.
+fn in_group(mut entry: HistoryEntry, namespace: &str, group: &str) -> HistoryEntry {
+    let metadata = match &mut entry.content {
+        EntryContent::Lease(_, lease) => &mut Arc::make_mut(lease).metadata,
+        EntryContent::Candidate(_, candidate) => &mut Arc::make_mut(candidate).metadata,
+        content => unreachable!("{content}"),
+    };
+    metadata.namespace = Some(namespace.to_owned());
+    metadata.labels = Some([("elector.dev/group".to_owned(), group.to_owned())].into());
+    entry
+}
+
+/// Two members have as many parts, and one is preferred to the other.
+#[test]
+fn a_preference_is_for_balance_within_one_group_and_one_life_of_a_lease() {
+    let asked = || part(5.0, 100, "p0", ("a", 1), Some("b"));
+    let with_uid =
+        |entry, uid: Option<&str>| with(entry, |lease| lease.metadata.uid = uid.map(str::to_owned));
+    let unreadable = with_uid(part(4.0, 99, "p0", ("a", 1), None), None);
+    let of_member_b = json!({"elector.dev/member": "b"});
+    let of_same_member = offering(2.0, 90, ("a", "p0"), &of_member_b, &json!({}));
+    let elsewhere = group(4).into_iter().map(|it| in_group(it, "other", "web"));
+    let elsewhere = elsewhere.take(11).collect();
+    for (entries, expected) in [
+        (vec![asked()], 1),
+        (vec![with_uid(asked(), Some("another"))], 0),
+        (vec![unreadable, asked()], 0),
+        (
+            vec![of_same_member, part(3.0, 99, "p2", ("a", 2), None), asked()],
+            0,
+        ),
+        (Vec::then(elsewhere, [asked()]), 1),
+        (
+            vec![
+                part(4.3, 98, "p2", ("a", 2), None),
+                part(4.6, 99, "p2", ("b", 3), None),
+                asked(),
+            ],
+            0,
+        ),
+    ] {
+        assert_eq!(needless_of(group(2).then(entries)).len(), expected);
+    }
+    let foreign = judged_with(group(2).then([asked()]), Beginning::Empty, |it| {
+        it.add_foreign(ResourceVersion(100));
+    });
+    assert_eq!(needless(&foreign), [""; 0]);
+    let ungrouped = group(2).then([asked()]);
+    let ungrouped = ungrouped.into_iter().map(|it| in_group(it, "ns", ""));
+    assert_eq!(needless_of(ungrouped.collect()), [""; 0]);
+}
+
 /// `p0` moves to `b`, `b` takes two more, and `p0` is to go back at this second.
 fn moves_back(at: f64) -> Vec<HistoryEntry> {
-    let mut entries = group(3).then(p0_moves());
+    back(at, p0_moves())
+}
+
+/// The same after other moves.
+fn back(at: f64, moves: impl IntoIterator<Item = HistoryEntry>) -> Vec<HistoryEntry> {
+    let mut entries = group(3).then(moves);
     for (version, name) in [(102, "p1"), (103, "p2"), (104, "p3")] {
         entries.push(part(at - 3.0, version, name, ("b", 2), None));
     }
@@ -281,29 +354,42 @@ fn a_part_rests_for_ten_minutes_after_a_move() {
             "a.p0 is preferred for balance 494.8 s after this part was last moved for it, which is within 600s"
         ]
     );
-    assert_eq!(needless_of(moves_back(605.0)), [""; 0]);
+    // The recorder may be a second late, and clocks may run a tenth faster.
+    let with_drift = |at, drift| {
+        let verdict = judged_with(moves_back(at), Beginning::Empty, |participants| {
+            participants.limits.drift = drift;
+        });
+        needless(&verdict).len()
+    };
+    for (at, drift, expected) in [(604.1, 1.0, 1), (604.2, 1.0, 0), (560.0, 1.1, 0)] {
+        assert_eq!(with_drift(at, drift), expected, "{at} {drift}");
+    }
     // It is renewed by the holder that is asked to make room.
     let mut entries = moves_back(500.0);
     entries.insert(group(3).len(), part(4.5, 99, "p0", ("a", 1), Some("b")));
     assert_eq!(needless_of(entries).len(), 1);
 }
 
-/// The holder was no longer asked to make room when the part went over, so the part may go back where the loads say so.
+/// Where the holder was no longer asked to make room when the part went over, it may go back where the loads say so.
 #[test]
 fn a_part_that_went_over_after_the_preference_was_withdrawn_was_not_moved() {
-    let withdrawn = [
-        part(4.0, 98, "p0", ("a", 1), Some("b")),
-        part(4.5, 99, "p0", ("a", 1), None),
-    ];
-    let mut entries = moves_back(500.0);
-    let asked = group(3).len();
-    entries.splice(asked..=asked, withdrawn);
-    assert_eq!(needless_of(entries), [""; 0]);
+    let [_, went_over] = p0_moves();
+    let asked = part(5.0, 99, "p0", ("a", 1), Some("b"));
+    let withdrawn = part(5.1, 100, "p0", ("a", 1), None);
+    let deleted = gone(withdrawn.clone());
+    let to_another = part(5.1, 100, "p0", ("c", 2), None);
+    let released = with(withdrawn.clone(), |lease| {
+        lease.spec.holder_identity = Some(String::new());
+    });
+    for (meanwhile, expected) in [(withdrawn, 0), (deleted, 0), (to_another, 0), (released, 1)] {
+        let entries = back(500.0, [asked.clone(), meanwhile, went_over.clone()]);
+        assert_eq!(needless_of(entries).len(), expected);
+    }
 }
 
 #[test]
 fn an_elector_is_held_to_the_moves_that_it_saw() {
-    let judged_by = |entries: Vec<HistoryEntry>, (at, version), blind: &[(f64, f64)]| {
+    let judged_by = |entries: Vec<HistoryEntry>, (at, version, rate), blind: &[(f64, f64)]| {
         let blind = blind
             .iter()
             .map(|(from, to)| (second(*from), second(*to)))
@@ -315,15 +401,22 @@ fn an_elector_is_held_to_the_moves_that_it_saw() {
             }),
             born: second(0.0),
             sent: second(at),
-            rate: 1.0,
+            rate,
         };
         let verdict = judged_with(entries, Beginning::Empty, |participants| {
             participants.add_writer(ResourceVersion(version), elector);
         });
         needless(&verdict).len()
     };
-    let back = |blind| judged_by(moves_back(500.0), (500.0, 106), blind);
-    assert_eq!((back(&[]), back(&[(0.0, 6.0)])), (1, 0));
+    for (rate, blind, expected) in [
+        (1.0, &[][..], 1),
+        (1.25, &[], 0),
+        (1.0, &[(0.0, 5.1)], 0),
+        (1.0, &[(5.1, 6.0)], 0),
+    ] {
+        let judged = judged_by(moves_back(500.0), (500.0, 106, rate), blind);
+        assert_eq!(judged, expected, "{rate} {blind:?}");
+    }
     // News are seen within two seconds, unless it was blind by then: so p2 may still be with `a`.
     for (blind, expected) in [
         (&[(2.0, 2.9)][..], 1),
@@ -332,7 +425,11 @@ fn an_elector_is_held_to_the_moves_that_it_saw() {
     ] {
         let p2_goes = part(2.5, 99, "p2", ("b", 2), None);
         let entries = group(3).then([p2_goes]).then(p0_moves());
-        assert_eq!(judged_by(entries, (5.0, 100), blind), expected, "{blind:?}");
+        assert_eq!(
+            judged_by(entries, (5.0, 100, 1.0), blind),
+            expected,
+            "{blind:?}"
+        );
     }
 }
 
@@ -364,4 +461,44 @@ fn what_a_recording_lacks_is_said() {
         ]
     );
     assert_eq!(unjudged(&verdict, "p1"), [""; 0]);
+}
+
+#[test]
+fn what_was_before_a_recording_counts_for_ten_minutes_and_not_for_what_is_younger() {
+    let p0_created = |at| {
+        group(3)
+            .then(p0_moves())
+            .into_iter()
+            .map(move |it| created(it, at))
+    };
+    for (entries, expected) in [
+        (p0_created(-1.0).collect(), 1),
+        (p0_created(0.0).collect(), 0),
+        (back(500.0, []), 1),
+        (back(700.0, []), 0),
+    ] {
+        let verdict = judged(entries, Beginning::Midway);
+        assert_eq!(unjudged(&verdict, "p0").len(), expected);
+    }
+    // A move in a gap is none that is known.
+    for (at, expected) in [(500.0, 1), (700.0, 0)] {
+        let mut history = History::from(moves_back(at));
+        history.gap_before(ResourceVersion(101));
+        let participants = Participants::deduce(&history, Limits::default());
+        let verdict = verify(&history, &participants);
+        assert_eq!(unjudged(&verdict, "p0").len(), expected);
+        assert_eq!(needless(&verdict), [""; 0]);
+    }
+    // The load of a part that was not yet recorded is missing, unless there was none.
+    for (beginning, at, expected) in [
+        (Beginning::Midway, 5.0, 0),
+        (Beginning::Midway, 6.0, 1),
+        (Beginning::Empty, 5.0, 1),
+    ] {
+        let mut entries = group(2);
+        entries.pop();
+        let late = created(part(6.0, 103, "p3", ("b", 1), None), at);
+        let verdict = judged(entries.then(p0_moves()).then([late]), beginning);
+        assert_eq!(needless(&verdict).len(), expected, "{beginning:?} {at}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elector_api::{Rfc3339, parse_time};
+use elector_api::{Lease, Rfc3339, parse_time};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp, Token};
 use serde_json::{Value, json};
 
@@ -160,6 +160,21 @@ pub(super) fn of_term(mut entry: HistoryEntry, term: i64, token: u64) -> History
         event.token = Some(Token(ResourceVersion(token)));
     }
     entry
+}
+
+/// The same entry with more in its Lease.
+pub(super) fn with(mut entry: HistoryEntry, change: impl FnOnce(&mut Lease)) -> HistoryEntry {
+    if let EntryContent::Lease(_, lease) = &mut entry.content {
+        change(Arc::make_mut(lease));
+    }
+    entry
+}
+
+/// The same entry of a Lease that was created then.
+pub(super) fn created(entry: HistoryEntry, at: f64) -> HistoryEntry {
+    let object = json!({"metadata": {"creationTimestamp": wire(at)}});
+    let dated = Lease::from_value(object).metadata.creation_timestamp;
+    with(entry, |lease| lease.metadata.creation_timestamp = dated)
 }
 
 /// The Lease is deleted; its last revision is that of this entry.
