@@ -1,7 +1,7 @@
 //! Kubernetes Events on Leases: what is reported of elections, how often, and that no election waits for it.
 
 use elector::Config;
-use elector_api::EventObject;
+use elector_api::{CandidateApi, EventObject};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::elector::HoldBackCause;
 use elector_testing::{CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds};
@@ -138,13 +138,18 @@ async fn an_obstacle_is_reported_again_for_new_candidates_and_by_an_elector_that
 #[tokio::test(start_paused = true)]
 async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
     let cluster = TestCluster::with_gate();
+    cluster.serve(&[CandidateApi::V1Alpha2]);
     let _elector = RunningElector::start(&cluster, recording("pod"));
     pass(seconds(20)).await;
     let _steady = ScriptedCandidate::start(&cluster, "ns", "steady", "l", "2.0.0");
     pass(seconds(5)).await;
     let _restless = restless(&cluster, Restlessness::Versions);
     pass(seconds(120)).await;
-    let events = events(&cluster).await.into_iter();
+    let events = events(&cluster).await;
+    let related = events.iter().filter_map(|event| event.related.as_ref());
+    let apis: Vec<_> = related.map(|it| it.api_version.as_deref()).collect();
+    assert_eq!(apis, [Some("coordination.k8s.io/v1alpha2")]);
+    let events = events.into_iter();
     let events = events.map(|event| serde_json::to_value(event).unwrap());
     let events = events.map(|event| serde_json::from_value::<EventObject>(event).unwrap());
     let held_back: Vec<_> = events.filter_map(|event| event.hold_back()).collect();
