@@ -177,7 +177,6 @@ impl ElectorLock {
             Effect::Start { term, .. } => {
                 self.role = LockRole::Leading;
                 self.belief.set_closed(false);
-                self.reported = None;
                 let lease = self.lease.clone();
                 self.emit(&Event::Leading { lease, term });
             }
