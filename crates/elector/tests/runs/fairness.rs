@@ -58,6 +58,8 @@ async fn a_namespace_that_costs_too_many_requests_waits_alone_and_that_is_told_o
     let held_up = |event: &Event| matches!(event, Event::NamespaceHeldUp { lease } if lease.namespace.as_ref() == "noisy");
     let reported = |events: &[Event]| events.iter().filter(|event| held_up(event)).count();
     assert_eq!(reported(&elector.events.lock().unwrap()), 1);
+    let limits = elector.scrape().by("elector_limits_hit_total", "limit");
+    assert_eq!(limits, [("requests_of_namespace".to_owned(), 1.0)]);
     let _quiet = ScriptedCandidate::start(&cluster, "quiet", "q", "l", "1.0.0");
     assert!(cluster.held_by("quiet", "l", "q").await < millis(100));
     let lines = log.lines("leadership changed");
