@@ -236,5 +236,6 @@ impl fmt::Debug for ShardGate {
     }
 }
 
-#[cfg(all(test, feature = "test-util"))]
+#[cfg(test)]
+#[cfg(feature = "test-util")]
 mod tests;

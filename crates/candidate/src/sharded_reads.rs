@@ -224,5 +224,6 @@ impl ShardedReads {
     }
 }
 
-#[cfg(all(test, feature = "test-util"))]
+#[cfg(test)]
+#[cfg(feature = "test-util")]
 mod tests;
