@@ -168,7 +168,7 @@ impl RecordingReader {
             self.events.push(HistoryEntry { at, content });
             return Ok(());
         }
-        if document.get("object").is_some() || document.get("type").is_some() {
+        if document.get("object").is_some() {
             return self.watch_event(document);
         }
         self.object(None, WatchChange::Changed, document)

@@ -5,7 +5,7 @@ use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp};
 
 use crate::actor::Actor;
 use crate::audit::audit;
-use crate::reading::{has_token, is_released, is_same};
+use crate::reading::{is_released, is_same};
 use crate::verdict::LeaseChangeKind;
 
 /// The known state of a Lease.
@@ -71,7 +71,7 @@ impl<'r> Memory<'r> {
 
     /// True where strangers made the record unreadable.
     pub(super) fn is_unreadable(&self) -> bool {
-        self.last.is_none() && self.unread.is_some()
+        self.unread.is_some()
     }
 
     /// Something that cannot be read was written by a participant.
@@ -158,7 +158,7 @@ pub(super) fn restores(last: &LastRevision<'_>, after: &LeaseRecord) -> bool {
         return false;
     };
     let there = &last.snapshot.record;
-    if (&there.holder, there.term) != (&own.holder, own.term) || !has_token(own) {
+    if (&there.holder, there.term) != (&own.holder, own.term) {
         return false;
     }
     // The signals are for electors to write.

@@ -398,10 +398,8 @@ fn actor<'r>(before: &'r LeaseRecord, after: &'r LeaseRecord) -> Actor<'r> {
     };
     let let_go = after.holder.is_none();
     let renewed = after.term == before.term && after.renew_time != before.renew_time;
-    let handed_off = after.term != before.term
-        && has_token(before)
-        && before.preferred_holder.is_some()
-        && after.holder == before.preferred_holder;
+    let handed_off =
+        after.term != before.term && has_token(before) && after.holder == before.preferred_holder;
     if let_go || renewed || handed_off {
         Actor::Candidate(holder)
     } else {

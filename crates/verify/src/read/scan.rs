@@ -75,9 +75,9 @@ pub(super) fn scan(text: &str) -> Vec<TextPart> {
     }
 }
 
-/// Where the next line begins that can begin a document: its first character is a brace.
+/// Where the line ends before the next one that can begin a document: its first character is a brace.
 fn next_start(rest: &str) -> usize {
-    rest.find("\n{").map_or(rest.len(), |end| end + 1)
+    rest.find("\n{").unwrap_or(rest.len())
 }
 
 fn lines(text: &str) -> usize {
