@@ -286,34 +286,4 @@ mod tests {
             assert_eq!(Event::parse(&line).unwrap().1.term, expected);
         }
     }
-
-    #[test]
-    fn an_entry_is_one_line_for_people() {
-        let object = json!({
-            "metadata": {"name": "x", "resourceVersion": "7", "annotations": {"elector.dev/token": "6"}},
-            "spec": {
-                "holderIdentity": "a", "leaseTransitions": 3, "strategy": "s", "leaseName": "web",
-                "binaryVersion": "2", "emulationVersion": "1", "pingTime": "1970-01-01T00:00:01Z",
-            },
-        });
-        let lease =
-            |gone| EntryContent::lease(serde_json::from_value(object.clone()).unwrap(), gone);
-        let candidate = serde_json::from_value(object.clone()).unwrap();
-        let (term, lost) = (Some(3), Event::new("a", EventKind::Lost));
-        let of_lease = r#"lease x @7: holder Some("a") term 3 duration 0 acquired - renewed - strategy "s" token=6"#;
-        for (entry, expected) in [
-            (lease(false), of_lease),
-            (lease(true), &format!("{of_lease} DELETED")),
-            (
-                EntryContent::candidate(candidate, false),
-                r#"candidate x @7: lease web binary 2 emulation "1" strategy s pinged 00:00:01.000000Z renewed -"#,
-            ),
-            (
-                EntryContent::Event(Event { term, ..lost }),
-                "***** a Lost term 3",
-            ),
-        ] {
-            assert_eq!(entry.to_string(), expected);
-        }
-    }
 }

@@ -168,6 +168,8 @@ fn what_a_holder_writes_of_its_term_has_one_form() {
         LeaseChangeKind::Release,
         &flaws,
     );
-    let of_another = audit(&accepted(), &released, of_next).map_err(|it| it.invariant);
-    assert_eq!(of_another, Err(Invariant::S6));
+    let of_another = audit(&accepted(), &released, of_next).map_err(|it| it.to_string());
+    let expected =
+        "S6: a candidate wrote over a record that is not its own (R8, R12); a write of next";
+    assert_eq!(of_another, Err(expected.to_owned()));
 }

@@ -197,14 +197,15 @@ fn bad_documents_are_named_and_do_not_stop_the_rest() {
     let mut unidentified = good.clone();
     unidentified["metadata"]["uid"] = "".into();
     let text = format!(
-        "a log line\n{unnamed:#}\n{{\"kind\": \"Lease\", oops}}\n{good}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{{\"type\": \"ADDED\",\n",
+        "a log line\n{unnamed:#}\n{{\"kind\": \"Lease\", oops}}\n{good}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{{\"type\": \"ADDED\",\n",
         json!({"kind": "Lease", "apiVersion": "v9"}),
         json!({"event": "leading", "name": "a"}),
         json!({"type": "ERROR", "object": {"kind": "Status", "message": "too old resource version"}}),
         json!({"at": "noon", "type": "ADDED", "object": good}),
         json!({"at": true, "type": "ADDED", "object": good}),
-        json!({"type": "REPLACED", "object": good}),
+        json!({"object": good}),
         unidentified,
+        json!({"kind": "LeaseCandidate", "apiVersion": "v9"}),
         // Of another kind, which is not Elector's to read.
         json!({"kind": "Pod", "apiVersion": "v1", "metadata": {}}),
     );
@@ -224,7 +225,8 @@ fn bad_documents_are_named_and_do_not_stop_the_rest() {
             "f: document 8, line 20: at must be an RFC 3339 time, or seconds since 1970",
             "f: document 9, line 21: a watch event needs a type: ADDED, MODIFIED or DELETED",
             "f: document 10, line 22: Lease ns/web: metadata.uid: Required value",
-            "f: document 12, line 24: ends in the midst of the document",
+            "f: document 11, line 23: LeaseCandidate of unknown apiVersion \"v9\"",
+            "f: document 13, line 25: ends in the midst of the document",
         ]
     );
 }

@@ -225,7 +225,7 @@ fn each_field_of_an_acquisition_is_checked() {
             "S3: lease /work @13: acquired by b: renewTime is that of the record before (R18)",
         ),
         (
-            spec("leaseDurationSeconds", Value::Null),
+            spec("leaseDurationSeconds", 0.into()),
             "S3: lease /work @13: acquired by b: leaseDurationSeconds is missing or zero (R18)",
         ),
         (

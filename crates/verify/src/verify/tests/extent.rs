@@ -41,6 +41,7 @@ fn terms_and_moves_are_counted() {
     ];
     assert_eq!(extent.changes, changes.into());
     assert_eq!(extent.longest_gap, Duration::from_millis(15_200));
+    assert!(extent.traced);
     assert_eq!(extent.from, Some(second(0.1)));
     assert_eq!(extent.covered, Duration::from_millis(18_500));
     let ends: Vec<_> = lease_verdict
@@ -229,6 +230,7 @@ fn what_was_not_recorded_is_not_judged() {
     let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midway);
     let lease_verdict = lease_verdict_of(&history, &participants());
     assert_eq!(lease_verdict.breaches, []);
+    assert!(!lease_verdict.extent.traced);
     let expected = [Invariant::S7, Invariant::S11, Invariant::S2, Invariant::S9];
     assert_eq!(unjudged(&lease_verdict), expected);
 

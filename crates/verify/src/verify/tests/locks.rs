@@ -6,7 +6,8 @@ use serde_json::json;
 use super::acquisition::{a_acquires, acquired, followed};
 use super::histories::{Continued, event, gone, held, key, lease, of_term, participants};
 use crate::{
-    EventKind, History, HistoryEntry, LeaseChangeKind, LeasePurpose, Limits, Participants, verify,
+    EventKind, History, HistoryEntry, LeaseChangeKind, LeasePurpose, Limits, Participants,
+    RecordedEnd, verify,
 };
 
 #[test]
@@ -42,6 +43,7 @@ fn electors_need_not_wait_for_their_own_locks_as_work_does() {
         assert_eq!(found.breaches.len(), breaches, "{purpose:?} {found:?}");
         let displaced = found.extent.changes.get(&LeaseChangeKind::Displace);
         assert_eq!(displaced.is_some(), breaches == 0, "{purpose:?}");
+        assert!(displaced.is_none() || found.terms[0].end != RecordedEnd::Overwritten);
     }
     assert_eq!(
         judged(deleted(), LeasePurpose::ElectorLock).excused.len(),

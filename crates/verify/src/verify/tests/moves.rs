@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::histories::{
     Continued, a_crashes, a_leads, assert_breach, breaches, candidate, event, gone, held, lease,
-    messages,
+    messages, second,
 };
-use crate::EventKind;
+use crate::{EventKind, HistoryEntry};
 
 #[test]
 fn a_crash_and_a_hand_over_are_legal() {
@@ -41,6 +41,13 @@ fn a_live_record_must_not_be_granted() {
     // Clocks of one machine agree to 20 ms.
     assert_eq!(breaches(&grant(18.285)), [""; 0]);
     assert_breach(&grant(18.275), "granted 14.975");
+    // An expired record may go to another candidate than the preferred one.
+    let mut preferring = held("a", 1, 15, 0.2, 3.3);
+    preferring["preferredHolder"] = "c".into();
+    let mut expired = grant(18.3);
+    expired.insert(7, lease(4.0, 14, &preferring, Some((11, 1))));
+    expired[9] = lease(18.3, 15, &held("b", 2, 5, 18.3, 18.3), None);
+    assert_eq!(breaches(&expired), [""; 0]);
 }
 
 #[test]
@@ -52,6 +59,20 @@ fn a_grant_needs_an_answer() {
     stale.insert(0, candidate(-10.0, 3, "b", -10.0));
     let stale = stale.then([lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None)]);
     assert_breach(&stale, "which last answered 28.4 s before (R15)");
+    // A write of the candidate that says no new time is no answer.
+    let mut touched = stale.clone();
+    touched.insert(1, candidate(18.0, 4, "b", -10.0));
+    assert_breach(&touched, "which last answered 28.4 s before (R15)");
+    // The age of an answer ends with the grant, however late the recorder saw that.
+    let late = HistoryEntry {
+        at: second(3.0),
+        ..lease(0.2, 11, &held("a", 1, 5, 0.2, 0.2), None)
+    };
+    let born = lease(0.1, 10, &json!({"holderIdentity": ""}), None);
+    assert_eq!(
+        breaches(&[candidate(-5.5, 2, "a", -5.5), born, late]),
+        [""; 0]
+    );
     // An answer counts as long as no holder has renewed since, whenever the question was.
     let early = [
         candidate(5.0, 14, "b", 5.0),
@@ -84,6 +105,10 @@ fn each_kind_of_illegal_write_is_found() {
         (
             lease(4.0, 14, &held("a", 1, 30, 0.2, 3.3), token),
             "S4: lease /work @14: an elector",
+        ),
+        (
+            lease(4.0, 14, &held("a", 1, 15, 0.3, 4.0), token),
+            "S4: lease /work @14: a renewal must",
         ),
         (
             lease(

@@ -14,22 +14,34 @@ use crate::{
 
 #[test]
 fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
-    // Its renewTime is an hour old, or lies in the future.
-    for renewed in [-3600.0, 3600.0] {
-        let grant = |at: f64| {
+    // Its renewTime is an hour old, or lies in the future; a record without a duration lasts as long as any may.
+    for (renewed, duration) in [
+        (-3600.0, json!(15)),
+        (3600.0, json!(15)),
+        (3600.0, json!(null)),
+    ] {
+        let grant = |at: f64, is_known: bool| {
+            let mut of_stranger = held("x", 2, 15, renewed - 1.0, renewed);
+            of_stranger["leaseDurationSeconds"] = duration.clone();
             let history = [
-                lease(4.0, 14, &held("x", 2, 15, renewed, renewed), None),
+                lease(4.0, 14, &of_stranger, None),
                 candidate(at, 15, "b", at),
                 lease(at, 16, &held("b", 3, 5, at, at), None),
             ];
             let mut participants = super::histories::participants();
-            participants.add_foreign(ResourceVersion(14));
+            if is_known {
+                participants.add_foreign(ResourceVersion(14));
+            }
             messages(&a_leads().then(history), &participants)
         };
-        let early = grant(15.0);
-        let holds = early.len() == 1 && early[0].contains("granted 11.000 s after x renewed");
-        assert!(holds, "{early:?}");
-        assert_eq!(grant(19.0), [""; 0]);
+        for is_known in [true, false] {
+            let early = grant(15.0, is_known).pop().unwrap();
+            assert!(
+                early.contains("granted 11.000 s after x renewed"),
+                "{early}"
+            );
+        }
+        assert_eq!(grant(19.0, true), [""; 0]);
     }
 }
 
@@ -227,14 +239,21 @@ fn a_holder_may_restore_its_term_after_a_stranger() {
         let another = lease(6.6, 15, &held("a", 1, 15, 0.2, 6.6), Some((12, 1)));
         assert_ne!(restored(foreign, another), [""; 0]);
     }
+    // A term over which another was written is lost.
+    let replaced = lease(4.0, 14, &held("b", 2, 15, 0.2, 3.3), token);
+    let renewed = lease(6.6, 16, &held("a", 1, 15, 0.2, 6.6), token);
+    let lost = restored(replaced, renewed);
+    assert!(lost[0].contains("the term fell from 2 to 1"), "{lost:?}");
 }
 
 #[test]
 fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
-    let mut signalled = held("a", 1, 15, 0.2, 3.3);
-    signalled["strategy"] = "OldestEmulationVersion".into();
-    let mut renewed = held("a", 1, 15, 0.2, 6.6);
-    renewed["strategy"] = "OldestEmulationVersion".into();
+    let [signalled, renewed] = [3.3, 6.6].map(|renewed| {
+        let mut record = held("a", 1, 15, 0.2, renewed);
+        record["strategy"] = "OldestEmulationVersion".into();
+        record["preferredHolder"] = "b".into();
+        record
+    });
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
     let history = a_leads().then([

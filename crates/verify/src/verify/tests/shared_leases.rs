@@ -8,7 +8,7 @@ use super::acquisition::{a_acquires, signed};
 use super::histories::{Continued, event, held, key, lease, participants, wire};
 use crate::{
     Beginning, EntryContent, EventKind, GuaranteeLevel, History, HistoryEntry, Implementation,
-    Invariant, LeaseChangeKind, LeaseVerdict, verify,
+    Invariant, LeaseChangeKind, LeaseVerdict, RecordedEnd, verify,
 };
 
 /// A plain client-go process takes the lease of `a`, whose token it leaves in place, and lets go.
@@ -37,6 +37,8 @@ fn a_plain_client_that_shares_the_lease_is_judged_as_client_go() {
     let taken = midway(&go_takes(18.4));
     assert_eq!(taken.breaches, []);
     assert_eq!(taken.extent.changes[&LeaseChangeKind::Take], 1);
+    assert_eq!(taken.terms[0].end, RecordedEnd::Replaced);
+    assert_eq!(taken.terms[1].accepted, Some(taken.terms[1].granted));
     let early = midway(&go_takes(10.0));
     assert_eq!(early.breaches[0].level, GuaranteeLevel::AsClientGo);
     assert!(
