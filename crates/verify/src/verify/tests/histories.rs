@@ -177,13 +177,13 @@ pub(super) fn created(entry: HistoryEntry, at: f64) -> HistoryEntry {
     with(entry, |lease| lease.metadata.creation_timestamp = dated)
 }
 
-/// The Lease is deleted; its last revision is that of this entry.
+/// The object is deleted; its last revision is that of this entry.
 pub(super) fn gone(entry: HistoryEntry) -> HistoryEntry {
-    let EntryContent::Lease(name, last) = entry.content else {
-        unreachable!("a revision of a Lease")
+    let content = match entry.content {
+        EntryContent::Lease(name, last) => EntryContent::LeaseGone(name, last),
+        EntryContent::Candidate(name, last) => EntryContent::CandidateGone(name, last),
+        content => unreachable!("{content}"),
     };
-    HistoryEntry {
-        at: entry.at,
-        content: EntryContent::LeaseGone(name, last),
-    }
+    let at = entry.at;
+    HistoryEntry { at, content }
 }

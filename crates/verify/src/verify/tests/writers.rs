@@ -11,8 +11,8 @@ use super::histories::{
     Continued, a_leads, breaches, held, key, lease, messages, participants, second,
 };
 use crate::{
-    CandidateAnswers, ElectorSight, HistoryEntry, LeasePurpose, Participants, RecordedWriter,
-    TermSource, WriterRole,
+    CandidateAnswers, ElectorSight, History, HistoryEntry, LeasePurpose, Participants, RecordedEnd,
+    RecordedWriter, TermSource, WriterRole, verify,
 };
 
 fn elector(answers: CandidateAnswers) -> WriterRole {
@@ -169,6 +169,10 @@ fn a_term_is_resumed_by_the_life_that_wrote_its_record_and_that_nobody_is_prefer
         };
         participants.add_writer(ResourceVersion(14), writer);
         assert_judged(&history, &participants, expected);
+        let terms = &verify(&History::from(history), &participants).leases[&key()].terms;
+        let (first, next) = (&terms[0].end, &terms[1]);
+        let is_resumed = *first == RecordedEnd::Replaced && next.accepted == Some(next.granted);
+        assert_eq!(is_resumed, expected.is_empty(), "{terms:?}");
     }
 }
 
