@@ -319,4 +319,13 @@ mod tests {
         assert_eq!(given.lease, LeaseKey::new("other", "web"));
         assert_eq!(given.identity.as_str(), "me");
     }
+
+    #[test]
+    fn a_namespace_that_no_lease_can_have_is_named_by_its_setting_in_each_mode() {
+        for mode in [Mode::Auto, Mode::Elected, Mode::Plain] {
+            let config = Config::new("web", "1.0.0").mode(mode).namespace("Team");
+            let error = ResolvedConfig::new(config, "ns", Duration::MAX).unwrap_err();
+            assert_eq!(error.setting(), "namespace", "{error}");
+        }
+    }
 }

@@ -247,6 +247,8 @@ impl RetryPause {
 
 #[cfg(test)]
 mod tests {
+    use elector_protocol::holder::Loss;
+
     use super::*;
 
     #[test]
@@ -264,5 +266,33 @@ mod tests {
         assert!(jittered);
         let later = start.after(LONGEST_PAUSE + Duration::from_secs(1));
         assert!(pause.next(start, later) <= FIRST_PAUSE);
+    }
+
+    #[test]
+    fn a_session_follows_one_whose_work_failed_or_whose_process_was_unwell_if_that_is_wanted() {
+        let failed = || Finish::WorkFailed("disk full".into());
+        let unwell = || Finish::Unwell("no route".to_owned());
+        let lost = TermEnd::Lost(Loss::Deleted);
+        let (released, still_runs) = (TermEnd::Released, TermEnd::WorkStillRuns);
+        let cases = [
+            (Finish::ShutDown, &released, false, false, false),
+            (Finish::WorkEnded, &released, false, false, false),
+            (Finish::TermEnded, &lost, false, false, false),
+            (failed(), &released, false, true, true),
+            (failed(), &lost, false, true, false),
+            (unwell(), &released, true, true, false),
+            // A second attempt would run beside the first.
+            (failed(), &still_runs, false, false, false),
+            (unwell(), &still_runs, false, false, false),
+        ];
+        for (case, (reason, term, usually, retried, once)) in cases.into_iter().enumerate() {
+            let end = RunEnd::new(Some(reason), Some(term.clone()));
+            let config = Config::new("web", "1.0.0");
+            let retry = config.clone().retry_work(true);
+            let retry_once = retry.clone().one_term(true);
+            let found =
+                [config, retry, retry_once].map(|config| goes_on_after(&config, &end, true));
+            assert_eq!(found, [usually, retried, once], "{case}");
+        }
     }
 }

@@ -126,6 +126,7 @@ mod tests {
         assert_eq!(digits.unwrap().len(), 16);
         for (config, part) in made.configs.iter().zip(["certs", "routes"]) {
             assert_eq!(config.lease, LeaseKey::new("ns", format!("web-{part}")));
+            assert!(config.given.retry_work, "by itself, for each part");
             let name = format!("{}.web-{part}", made.member);
             let object = config.object(CandidateApi::V1Beta1);
             assert_eq!(object.metadata.name, Some(name));
@@ -175,5 +176,6 @@ mod tests {
             assert!(error.to_string().starts_with(text), "{error}");
         }
         assert!(member(&config(), &Parts::by_uid(0)).is_err());
+        assert!(member(&config().identity("x".repeat(247)), &parts).is_ok());
     }
 }

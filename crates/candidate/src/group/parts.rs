@@ -146,6 +146,7 @@ mod tests {
         assert_eq!((ranges.len(), &*ranges[3]), (16, "web-03-of-16"));
         assert_eq!(leases(&Parts::by_namespace(1)), ["web-0-of-1-namespaces"]);
         assert_eq!(leases(&Parts::by_uid(100))[7], "web-007-of-100");
+        assert_eq!(leases(&Parts::by_uid(1024)).len(), 1024);
     }
 
     #[test]

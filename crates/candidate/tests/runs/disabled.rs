@@ -94,11 +94,16 @@ async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped()
     // The two terms have the same number and the same token.
     let first = running.guards.lock().unwrap()[0].clone();
     assert!(running.guard().is_leader() && !first.is_leader());
-    let told = cluster.now();
+    let (told, events) = (cluster.now(), Arc::clone(&running.events));
     running.releases().await;
     let took = cluster.now().since(told);
     let holds = took >= Duration::from_secs(10) && took < Duration::from_secs(12);
     assert!(holds, "{took:?}");
+    let events = events.lock().unwrap();
+    let stops = events
+        .iter()
+        .filter(|(event, _)| matches!(event, Event::Stopping { .. }));
+    assert_eq!(stops.count(), 1, "told once, though it did not stop");
 }
 
 /// Where there is no cluster, as on the machine of a developer.
