@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::acquisition::{a_acquires, acquired, followed};
 use super::histories::{
-    Continued, a_leads, breaches, held, key, lease, messages, participants, second,
+    Continued, a_leads, breaches, gone, held, key, lease, messages, participants, second,
 };
 use crate::{
     CandidateAnswers, ElectorSight, History, HistoryEntry, LeasePurpose, Participants, RecordedEnd,
@@ -148,6 +148,37 @@ fn an_acquisition_waits_by_the_clock_of_its_writer_and_for_electors_where_there_
     let emptied = json!({"holderIdentity": ""});
     acquired_after(13.0, plain, &emptied, early);
     acquired_after(14.0, plain, &emptied, "");
+}
+
+/// R6: the last holder of an earlier Lease, or of this one before a stranger emptied it, may believe for that long.
+#[test]
+fn an_unheld_record_is_free_once_its_writer_has_seen_no_holder_for_the_longest_lease() {
+    let last = |version| lease(4.0, version, &held("a", 0, 15, 0.2, 3.3), None);
+    let unheld = |at| lease(at, 14, &json!({"holderIdentity": ""}), None);
+    let deleted = || vec![last(12), gone(last(13)), unheld(15.0)];
+    let emptied = || vec![last(12), unheld(4.0)];
+    let early = "S3: lease /work @15: acquired after";
+    for (before, born, at, expected) in [
+        (deleted(), 0.0, 18.9, early),
+        (deleted(), 0.0, 19.0, ""),
+        (deleted(), 10.0, 24.9, early),
+        (deleted(), 10.0, 25.0, ""),
+        (emptied(), -20.0, 18.9, early),
+        (emptied(), -20.0, 19.0, ""),
+    ] {
+        let mut participants = participants();
+        participants.add_foreign(ResourceVersion(12));
+        participants.add_foreign(ResourceVersion(14));
+        let writer = RecordedWriter {
+            role: holder("b", TermSource::Acquired),
+            born: second(born),
+            sent: second(at),
+            rate: 1.0,
+        };
+        participants.add_writer(ResourceVersion(15), writer);
+        let history = before.then([acquired(at, 15, "b", 1, 14)]);
+        assert_judged(&history, &participants, expected);
+    }
 }
 
 /// R20, where the recorder knows which life of a name writes. A stranger writes the preference.
