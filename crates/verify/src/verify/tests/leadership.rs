@@ -365,22 +365,21 @@ fn a_strangers_write_that_shortens_a_duration_or_removes_it_is_an_exemption_too(
 }
 
 #[test]
-fn a_strangers_blanking_exempts_nothing() {
+fn a_stranger_that_blanks_or_lengthens_exempts_nothing() {
     let blank = json!({"holderIdentity": "", "leaseDurationSeconds": 15, "leaseTransitions": 1});
-    let history = a_leads().then([
-        lease(4.0, 14, &blank, None),
-        event(4.1, "b", EventKind::Leading),
-        event(6.0, "a", EventKind::Lost),
-    ]);
-    let mut participants = participants();
-    participants.add_foreign(ResourceVersion(14));
-    let breaches = messages(&history, &participants);
-    assert!(
-        breaches
-            .iter()
-            .any(|broken_rule| broken_rule.starts_with("S1")),
-        "{breaches:?}"
-    );
+    let bare = json!({"holderIdentity": "", "leaseTransitions": 1});
+    for record in [blank, bare, held("a", 1, 20, 0.2, 3.3)] {
+        let history = a_leads().then([
+            lease(4.0, 14, &record, Some((11, 1))),
+            event(4.1, "b", EventKind::Leading),
+            event(6.0, "a", EventKind::Lost),
+        ]);
+        let mut participants = participants();
+        participants.add_foreign(ResourceVersion(14));
+        let breaches = messages(&history, &participants);
+        let is_found = breaches.iter().any(|breach| breach.starts_with("S1"));
+        assert!(is_found, "{record}: {breaches:?}");
+    }
 }
 
 #[test]
