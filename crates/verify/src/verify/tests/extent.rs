@@ -195,6 +195,18 @@ fn what_happened_in_a_gap_is_not_judged() {
         .collect();
     let expected = [("a", &RecordedEnd::Unseen), ("b", &RecordedEnd::Lasts)];
     assert_eq!(ends, expected);
+    // A record that follows a gap may be older than its recording.
+    let mut clocks = participants();
+    clocks.limits.clock_difference = None;
+    for (gap, expected) in [(14, 0), (9, 1)] {
+        let mut history = History::from(a_leads().then([
+            lease(10.0, 14, &held("a", 1, 15, 0.2, 4.0), Some((11, 1))),
+            candidate(20.0, 15, "b", 20.0),
+            lease(20.1, 16, &held("b", 2, 5, 20.1, 20.1), None),
+        ]));
+        history.gap_before(ResourceVersion(gap));
+        assert_eq!(lease_verdict_of(&history, &clocks).breaches.len(), expected);
+    }
     // A breach that a gap cannot explain is found all the same.
     let mut later = a_crashes();
     later.push(lease(20.0, 16, &held("b", 2, 3, 18.4, 20.0), Some((14, 2))));

@@ -210,6 +210,10 @@ fn untraced() -> Vec<HistoryEntry> {
 #[test]
 fn without_a_trace_belief_lasts_as_long_as_the_lease_allows() {
     assert_eq!(breaches(&untraced()), [""; 0]);
+    // An accept is seen within the delay of the recorder.
+    let traced = [(0.3, EventKind::Leading), (19.0, EventKind::WorkStopped)];
+    let traced = traced.map(|(at, kind)| event(at, "a", kind));
+    assert_eq!(breaches(&untraced().then(traced)), [""; 0]);
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(20));
     assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::acquisition::{a_acquires, signed};
-use super::histories::{Continued, event, held, key, lease, participants, wire};
+use super::histories::{Continued, event, held, key, lease, participants, wire, with};
 use crate::{
     Beginning, EntryContent, EventKind, GuaranteeLevel, History, HistoryEntry, Implementation,
     Invariant, LeaseChangeKind, LeaseVerdict, RecordedEnd, verify,
@@ -75,8 +75,15 @@ fn a_plain_client_that_shares_the_lease_is_judged_as_client_go() {
 
 #[test]
 fn a_client_go_process_that_takes_what_it_let_go_is_not_early() {
-    let entry = lease(20.6, 15, &held("go", 3, 15, 20.6, 20.6), Some((10, 1)));
-    assert_eq!(midway(&go_takes(18.4).then([entry])).breaches, []);
+    let entry = lease(20.6, 16, &held("go", 3, 15, 20.6, 20.6), Some((10, 1)));
+    let mut history = go_takes(18.4).then([entry]);
+    assert_eq!(midway(&history).breaches, []);
+    // Nor where labels were changed meanwhile.
+    let relabelled = with(history[history.len() - 2].clone(), |lease| {
+        lease.metadata.resource_version = Some("15".to_owned());
+    });
+    history.insert(history.len() - 1, relabelled);
+    assert_eq!(midway(&history).breaches, []);
 }
 
 #[test]

@@ -255,6 +255,9 @@ fn an_elector_leaves_the_lock_of_the_built_in_controller_to_another_elector_for_
 
 #[test]
 fn no_process_replaces_a_record_that_it_cannot_read() {
+    let born = lease(0.1, 10, &json!({"holderIdentity": ""}), None);
+    let role = elector(CandidateAnswers::default());
+    assert_judged(&[born], &written(10, 0.1, 1.0, role), "");
     let mut unreadable = held("a", 1, 15, 0.2, 3.3);
     unreadable["leaseDurationSeconds"] = "soon".into();
     let unreadable = lease(4.0, 14, &unreadable, Some((11, 1)));
@@ -323,9 +326,7 @@ impl HandOvers {
 
     /// Writes the record, as an elector or as this candidate.
     fn write(&mut self, by: Option<&str>) {
-        self.version += 1;
-        let entry = lease(self.now, self.version, &self.spec, self.token);
-        self.entries.push(entry);
+        self.write_as_stranger();
         let role = match by {
             Some(name) => holder(name, TermSource::Granted),
             None => WriterRole::Elector(ElectorSight {
@@ -334,6 +335,12 @@ impl HandOvers {
             }),
         };
         add_writer(&mut self.participants, self.version, self.now, 1.0, role);
+    }
+
+    fn write_as_stranger(&mut self) {
+        self.version += 1;
+        let entry = lease(self.now, self.version, &self.spec, self.token);
+        self.entries.push(entry);
     }
 
     fn grant(&mut self, to: &str, by: Option<&str>) {
@@ -397,11 +404,14 @@ fn an_elector_prefers_no_candidate_for_a_minute_after_a_hand_over_in_vain() {
 
 #[test]
 fn an_elector_has_three_holders_make_room_within_the_window_and_six_for_an_operator() {
-    for (fourth, is_blind, wrong) in [
-        (398.0, false, true),
-        (596.0, false, true),
-        (598.0, false, false),
-        (398.0, true, false),
+    // A stranger that changes the record hides what its term was before, and one that leaves it does not.
+    for (fourth, is_blind, of_stranger, wrong) in [
+        (398.0, false, None, true),
+        (596.0, false, None, true),
+        (598.0, false, None, false),
+        (398.0, true, None, false),
+        (398.0, false, Some(15), true),
+        (398.0, false, Some(20), false),
     ] {
         let mut lease = HandOvers::new();
         for _ in 0..3 {
@@ -410,6 +420,10 @@ fn an_elector_has_three_holders_make_room_within_the_window_and_six_for_an_opera
         }
         if is_blind {
             lease.blind.push((second(100.0), second(102.5)));
+        }
+        if let Some(duration) = of_stranger {
+            lease.spec["leaseDurationSeconds"] = duration.into();
+            lease.write_as_stranger();
         }
         let is_wrong = lease.signal(fourth, "preferredHolder", "b");
         assert_eq!(is_wrong, wrong, "{fourth}");
