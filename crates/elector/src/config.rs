@@ -259,6 +259,14 @@ mod tests {
     }
 
     #[test]
+    fn one_namespace_of_several_has_half_of_the_concurrent_elections() {
+        for (names, limit) in [(&["a"][..], 16), (&["a", "b"], 8)] {
+            let config = namespaces(names);
+            assert_eq!(config.concurrent_elections_of_namespace().get(), limit);
+        }
+    }
+
+    #[test]
     fn system_leases_are_served_on_request() {
         let asked = Config {
             system_namespaces: true,

@@ -227,7 +227,7 @@ impl ElectorLock {
 
     /// Logs an event, and passes it to the observer.
     fn emit(&self, event: &Event) {
-        event.log(0);
+        event.log(None);
         (self.observer)(event);
     }
 }

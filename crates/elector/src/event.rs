@@ -114,8 +114,8 @@ impl Event {
     }
 
     /// One line about what happened; a decision has one of its own. `left_out` lines of the namespace were left out
-    /// before.
-    pub(crate) fn log(&self, left_out: u64) {
+    /// before, if any.
+    pub(crate) fn log(&self, left_out: Option<u64>) {
         match self {
             Self::Listed { leases } => info!(leases, "leases and candidates are listed"),
             Self::Leading { lease, term } => {
@@ -136,7 +136,7 @@ impl Event {
                     term = change.term.0,
                     previous = name(&change.previous),
                     reason = change.reason,
-                    left_out = (left_out > 0).then_some(left_out),
+                    left_out,
                     "leadership changed"
                 );
             }

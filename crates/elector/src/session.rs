@@ -539,7 +539,7 @@ impl<'a> ElectorSession<'a> {
                 let now = self.clock.monotonic();
                 self.inputs.lines.take(now, &change.lease.namespace)
             }
-            _ => Some(0),
+            _ => Some(None),
         };
         if let Some(left_out) = left_out {
             event.log(left_out);

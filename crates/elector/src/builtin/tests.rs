@@ -298,6 +298,10 @@ fn a_write_of_our_own_that_a_list_shows_hides_nothing() {
     // The reply is lost.
     lock.take(NewsSource::List);
     assert_eq!(lock.authority(), Authority::Ours);
+    // One over a revision that was not known may have replaced the controller.
+    let listed = record(ME, Some(15), lock.now, 5);
+    lock.show(listed, NewsSource::List);
+    assert_eq!(lock.authority(), Authority::Standby);
 }
 
 #[test]

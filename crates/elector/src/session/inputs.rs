@@ -285,7 +285,6 @@ impl InputHandler {
         match outcome {
             WriteOutcome::Done(()) => {
                 if let Some(left_out) = self.lines.take(now, &key.namespace) {
-                    let left_out = (left_out > 0).then_some(left_out);
                     info!(lease = %key, candidate = %name, left_out, "collected a dead candidate");
                 }
                 self.log_success(now, RequestKind::Collect, key)

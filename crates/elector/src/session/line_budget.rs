@@ -31,10 +31,10 @@ impl LineBudget {
         }
     }
 
-    /// A line for this namespace, if any: the number of those left out before it.
-    pub(crate) fn take(&mut self, now: Instant, namespace: &Arc<str>) -> Option<u64> {
+    /// A line for this namespace, if any: the number of those left out before it, if any.
+    pub(crate) fn take(&mut self, now: Instant, namespace: &Arc<str>) -> Option<Option<u64>> {
         if self.budget.take(now, namespace) {
-            return Some(self.left_out.remove(namespace).unwrap_or_default());
+            return Some(self.left_out.remove(namespace));
         }
         *self.left_out.entry(Arc::clone(namespace)).or_default() += 1;
         None
@@ -51,10 +51,10 @@ mod tests {
         let (noisy, quiet): (Arc<str>, Arc<str>) = ("noisy".into(), "quiet".into());
         let mut lines = LineBudget::new();
         let first = (0..1500).filter_map(|_| lines.take(at(0), &noisy));
-        assert_eq!(first.collect::<Vec<_>>(), [0; 1000]);
-        assert_eq!(lines.take(at(0), &quiet), Some(0));
-        assert_eq!(lines.take(at(1), &noisy), Some(500));
+        assert_eq!(first.collect::<Vec<_>>(), [None; 1000]);
+        assert_eq!(lines.take(at(0), &quiet), Some(None));
+        assert_eq!(lines.take(at(1), &noisy), Some(Some(500)));
         assert_eq!(lines.take(at(1), &noisy), None);
-        assert_eq!(lines.take(at(2), &noisy), Some(1));
+        assert_eq!(lines.take(at(2), &noisy), Some(Some(1)));
     }
 }

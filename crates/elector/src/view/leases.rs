@@ -161,11 +161,6 @@ impl View {
             self.newest_lease = self.newest_lease.max(version);
         }
         let absent_since = self.listed_at(&seen.key.namespace);
-        // The list's record of a lease that was not known before is no change: it may be of long ago.
-        let first_seen = match self.elections.get(&seen.key) {
-            Some(entry) => !entry.known,
-            None => source == NewsSource::List,
-        };
         let entry = self
             .elections
             .entry(seen.key.clone())
@@ -195,7 +190,8 @@ impl View {
             .as_ref()
             .is_none_or(|known| known.version < snapshot.version);
         let version = snapshot.version;
-        entry.known = true;
+        // The record of a lease that was not known before is no change: it may be of long ago.
+        let first_seen = !std::mem::replace(&mut entry.known, true);
         if fresh {
             entry.label = seen.group;
         }

@@ -140,7 +140,8 @@ mod tests {
             for _ in 0..expected / 5 {
                 usage.remove(&full, bytes);
             }
-            while usage.replace(&full, None, bytes).is_ok() {}
+            let again = (0..).find_map(|_| usage.replace(&full, None, bytes).err());
+            assert!(again.unwrap().is_new);
             usage.remove(&full, bytes);
             assert_eq!(usage.replace(&full, None, bytes), Ok(()));
             assert!(!is_new(&mut usage));

@@ -216,6 +216,8 @@ fn a_candidate_that_names_another_lease_leaves_the_first() {
     world.candidate_gone("a", Some(10));
     let expected = (vec![], vec!["a".to_owned()]);
     assert_eq!((world.names("one"), world.names("two")), expected);
+    world.candidate_gone("a", Some(11));
+    assert_eq!(world.names("two"), [""; 0], "the newest one does");
 }
 
 #[test]
@@ -233,7 +235,8 @@ fn a_part_that_leaves_a_group_which_has_not_looked_at_it_is_looked_at_by_the_nex
     }
     let (at, settings) = (world.at(), Settings::default());
     let view = &mut world.view;
-    view.assign_group_of(at, Timestamp::MIN, &settings, &key("l"));
+    view.touch_group(&key("l"));
+    view.assign_groups(at, Timestamp::MIN, &settings);
     let news = view.next_group_news();
     assert_eq!(news.map(|news| news.after.parts), Some(1));
 }
@@ -261,9 +264,15 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
         .handle_candidates(now, &None, vec![candidate("a", "l", 10)]);
     let expected = Some(ResourceVersion(20));
     assert_eq!(world.view.lease_version(&key("l")), expected);
-    let election = world.view.election(&key("l")).unwrap().unwrap();
-    let known = election.candidates().next().unwrap();
-    assert_eq!(known.version, ResourceVersion(21));
+    let known = |world: &ViewScene| {
+        let election = world.view.election(&key("l")).unwrap().unwrap();
+        election.candidates().next().unwrap().version
+    };
+    assert_eq!(known(&world), ResourceVersion(21));
+    // What it brought later than that counts.
+    let listed = vec![candidate("a", "l", 22)];
+    world.view.handle_candidates(now, &None, listed);
+    assert_eq!(known(&world), ResourceVersion(22));
 }
 
 #[test]

@@ -70,6 +70,20 @@ fn the_oldest_are_considered_and_a_flood_pushes_none_of_them_out() {
 }
 
 #[test]
+fn that_candidates_wait_is_reported_again_only_after_a_quarter_of_the_places_was_free() {
+    for (left, reports) in [(48, 0), (47, 1)] {
+        let mut world = crowded();
+        world.hits();
+        (left..100).for_each(|second| world.candidate_gone(&format!("c{second:05}"), None));
+        for second in left..100 {
+            let seen = created(&format!("again-{second:05}"), second);
+            world.candidate(seen);
+        }
+        assert_eq!(world.hits().len(), reports, "{left}");
+    }
+}
+
+#[test]
 fn the_next_oldest_takes_a_place_that_becomes_free() {
     let mut world = crowded();
     world.dirty();
@@ -105,7 +119,9 @@ fn holder_and_preferred_are_considered_however_young_they_are() {
     // A candidate that took the lease before it registered is considered too.
     world.lease(lease("l", 2001, held("late", 2)));
     assert_eq!(world.names("l"), named(0..64));
+    world.dirty();
     world.candidate(created("late", 500));
+    assert_eq!(world.dirty(), ["l"]);
     let expected = [named(0..63), vec!["late".to_owned()]].concat();
     assert_eq!(world.names("l"), expected);
     world.lease(lease("l", 2002, held("c00001", 3)));
@@ -147,6 +163,10 @@ fn where_none_answers_the_youngest_give_their_places_to_those_that_wait_until_th
         !replace(&mut world, &named(0..67)),
         "all that wait are silent"
     );
+    let mut annotated = created("c00061", 61);
+    annotated.candidate.version = ResourceVersion(200_000);
+    world.candidate(annotated);
+    assert_eq!(world.names("l"), expected, "it says nothing");
     let mut alive = created("c00061", 61);
     alive.candidate.renew = Timestamp::from_micros(2);
     alive.candidate.version = ResourceVersion(300_000);
@@ -223,6 +243,10 @@ fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
 fn a_name_is_kept_twice() {
     let bytes = |name| bytes_of(&candidate(name, "l", 1).candidate);
     assert_eq!(bytes("abcdef") - bytes("ab"), 8);
+    let listed = grown(candidate("ab", "l", 1), 2);
+    let strategy = StrategyName::OLDEST_EMULATION_VERSION.len();
+    let more = bytes_of(&listed.candidate) - bytes("ab");
+    assert_eq!(more, 2 * (16 + strategy), "each strategy that it lists");
 }
 
 /// A list of a hundred thousand strategies may stand in one object of v1alpha1.
