@@ -154,17 +154,16 @@ impl Cluster {
         &self,
         current: CandidateApi,
     ) -> Result<Option<CandidateApi>, RequestError> {
-        let mut group: Option<(&str, Vec<String>)> = None;
+        let Some(best) = current.better().next() else {
+            return Ok(None);
+        };
+        // All that are preferred to another one are of one group, that of Leases.
+        let (target, path) = (the_api(best.group()), format!("/apis/{}", best.group()));
+        let group: Group = self.request(target, &path, None).await?;
         for api in current.better() {
-            let versions = match &group {
-                Some((name, versions)) if *name == api.group() => versions,
-                _ => {
-                    let versions = self.versions(api.group()).await?;
-                    &group.insert((api.group(), versions)).1
-                }
-            };
-            let listed = versions.iter().any(|version| version == api.version());
-            if listed && self.serves(api).await? {
+            let mut versions = group.versions.iter();
+            let is_listed = versions.any(|it| it.version == api.version());
+            if is_listed && self.serves(api).await? {
                 return Ok(Some(api));
             }
         }
@@ -178,23 +177,6 @@ impl Cluster {
         match self.call(target, self.request_timeout, request).await {
             Ok(document) => Ok(api.is_served_by(&document)),
             Err(error) if error.code() == Some(404) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The versions of a group that are served, none where it is not.
-    async fn versions(&self, group: &str) -> Result<Vec<String>, RequestError> {
-        let target = the_api(group);
-        match self
-            .request::<Group>(target, &format!("/apis/{group}"), None)
-            .await
-        {
-            Ok(group) => Ok(group
-                .versions
-                .into_iter()
-                .map(|version| version.version)
-                .collect()),
-            Err(error) if error.code() == Some(404) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }

@@ -169,10 +169,6 @@ async fn serve_connection(stream: TcpStream, answer: Answer, is_stream: Arc<Atom
     let streams = Arc::clone(&is_stream);
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = answer(&ServerRequest::of(&request));
-        let answer = match *request.method() {
-            http::Method::HEAD => answer.without_stream(),
-            _ => answer,
-        };
         streams.store(answer.is_stream(), Ordering::Relaxed);
         async move { Ok::<_, Infallible>(answer.into_response()) }
     });

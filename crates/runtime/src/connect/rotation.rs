@@ -69,9 +69,6 @@ impl Rotation {
         self.files.follow_certificates(&config);
         let client = stack::client(&config)?;
         self.note_certificate(&config);
-        if self.files.are_none() {
-            return Ok(client);
-        }
         let namespace = config.default_namespace.clone();
         let rotating = Rotating {
             rotation: self,
@@ -183,10 +180,6 @@ impl FollowedFiles {
                 .extend(named.iter().map(|path| std::fs::read(path).ok()));
             self.paths.extend(named);
         }
-    }
-
-    fn are_none(&self) -> bool {
-        self.paths.is_empty()
     }
 
     /// True if a file holds something else than at the last look.

@@ -172,14 +172,6 @@ impl ServerAnswer {
         matches!(self, Self::Events(_))
     }
 
-    /// The header of a stream alone.
-    pub(super) fn without_stream(self) -> Self {
-        match self {
-            Self::Events(_) => ServerReply::typed(EVENT_STREAM, "").into(),
-            Self::Reply(_) => self,
-        }
-    }
-
     pub(super) fn into_response(self) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
         let (status, content_type, allow, body) = match self {
             Self::Reply(reply) => {
