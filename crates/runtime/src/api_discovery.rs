@@ -351,16 +351,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_is_there_after_all_is_kept() {
-        let script = Script::new([resources(CandidateApi::V1Beta1)]);
+        let served = || resources(CandidateApi::V1Beta1);
+        let script = Script::new([served(), served()]);
         let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1, 0);
-        api_discovery.suspect(&error(404));
         let hour = Duration::from_secs(3600);
-        assert!(
-            tokio::time::timeout(hour, api_discovery.next())
-                .await
-                .is_err()
-        );
-        assert_eq!(script.lines().len(), 1);
+        for wait in [Duration::from_millis(600), hour] {
+            api_discovery.suspect(&error(404));
+            let next = tokio::time::timeout(wait, api_discovery.next());
+            assert!(next.await.is_err());
+        }
+        let times: Vec<_> = script.seen().iter().map(|seen| seen.at.as_secs()).collect();
+        assert_eq!(times, [0, 1], "once a second at most");
         // Listed in the meantime: nothing is asked any more.
         api_discovery.suspect(&error(404));
         api_discovery.trust();
@@ -369,7 +370,7 @@ mod tests {
                 .await
                 .is_err()
         );
-        assert_eq!(script.lines().len(), 1);
+        assert_eq!(script.lines().len(), 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -362,6 +362,8 @@ mod tests {
             .sleep_until(monotonic.after(Duration::from_millis(30)))
             .await;
         assert!(clock.monotonic().since(monotonic) >= Duration::from_millis(30));
+        let without_suspends = MachineClocks.monotonic();
+        assert!(MachineClocks.boottime() >= without_suspends);
         // 2025 was over when this was written.
         assert!(wall.as_micros() > 1_767_225_600_000_000);
     }

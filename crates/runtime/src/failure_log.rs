@@ -495,6 +495,21 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_kept_for_its_minute_or_while_its_subject_fails() {
+        let mut failures = FailureLog::default();
+        failures_of(&mut failures, at(0), 0..10);
+        failures_of(&mut failures, at(30_000), 10..20);
+        for gone in 10..20 {
+            failures.forget(&gone.to_string());
+        }
+        for (millis, is_given) in [(60_000, false), (90_000, true)] {
+            failures.take_minutes(at(millis));
+            let place = failures.has_place(at(millis), "group", "another");
+            assert_eq!(place, is_given, "{millis}");
+        }
+    }
+
+    #[test]
     fn a_group_without_failures_is_forgotten() {
         let mut failures = FailureLog::default();
         failures_of(&mut failures, at(0), 0..100);

@@ -304,7 +304,7 @@ mod tests {
         let lines = logged(&json(), None, || {
             let span = tracing::info_span!("reconcile", lease = "ns/l", step = 1);
             let _inside = span.enter();
-            tracing::info!(holder = %"a\"b", term = 7u64, step = 2, msg = true, share = 0.5, "leader\nchanged");
+            tracing::info!(holder = %"a\"b", term = 7u64, step = 2, msg = true, share = 0.5, why = "ended", "leader\nchanged");
         });
         let [line] = &lines[..] else {
             panic!("{lines:?}")
@@ -317,7 +317,7 @@ mod tests {
             value,
             serde_json::json!({
                 "ts": 0, "level": "info", "msg": "leader\nchanged", "logger": "elector_runtime::logging::tests",
-                "lease": "ns/l", "step": 2, "holder": "a\"b", "term": 7, "field.msg": true, "share": 0.5,
+                "lease": "ns/l", "step": 2, "holder": "a\"b", "term": 7, "field.msg": true, "share": 0.5, "why": "ended",
             })
         );
     }

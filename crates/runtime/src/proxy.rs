@@ -144,6 +144,7 @@ mod tests {
             ("0.0.0.0/33", "https://10.96.0.1", true),
             ("fd00::/8", "https://[fd12::1]:6443", false),
             ("::/0", "https://[fd12::1]:6443", false),
+            ("::/129", "https://[fd12::1]:6443", true),
             ("fd00::/8", "https://[fe12::1]:6443", true),
             ("10.0.0.0/8", "https://api.example.com", true),
             (",,", "https://api.example.com", true),

@@ -277,6 +277,7 @@ mod tests {
         let message = "User \"u\" cannot list resource \"leasecandidates\"";
         let script = Script::new([
             failure(403, "Forbidden", message),
+            Reply::Break,
             list("", &[]),
             list("10", &[lease("a", 9)]),
         ]);
@@ -284,6 +285,7 @@ mod tests {
         let list = "list leasecandidates.coordination.k8s.io in all namespaces:";
         for why in [
             &format!("RBAC does not grant the verb list: {message}"),
+            "https://script is unreachable: connection reset",
             "unreadable answer from https://script: it has no resourceVersion",
         ] {
             let error = candidates.changed().await.unwrap_err();

@@ -122,7 +122,8 @@ mod tests {
         let service = service_fn(move |request: Request<Full<Bytes>>| {
             let log = log.clone();
             async move {
-                let line = format!("{} {}", request.method(), request.uri());
+                let content = request.headers()["content-type"].to_str().unwrap();
+                let line = format!("{} {} {content}", request.method(), request.uri());
                 let body = request.into_body().collect().await.unwrap().to_bytes();
                 log.lock().unwrap().push((line, body));
                 let lease = json!({"metadata": {"name": "web", "namespace": "ns"}});
@@ -132,13 +133,20 @@ mod tests {
         let cluster = Cluster::over(service).in_namespace("ns");
         assert_eq!(cluster.namespace(), "ns");
         let sent = json!({"spec": {}});
-        let answer: Lease = cluster
-            .request(target(Verb::Update), "/apis/x", Some(&sent))
-            .await
-            .unwrap();
-        assert_eq!(answer.key().to_string(), "ns/web");
-        let expected = ("PUT /apis/x".to_owned(), Bytes::from(sent.to_string()));
-        assert_eq!(*seen.lock().unwrap(), [expected]);
+        for verb in [Verb::Update, Verb::Patch] {
+            let target = target(verb);
+            let answer: Lease = cluster
+                .request(target, "/apis/x", Some(&sent))
+                .await
+                .unwrap();
+            assert_eq!(answer.key().to_string(), "ns/web");
+        }
+        let expected = [
+            "PUT /apis/x application/json",
+            "PATCH /apis/x application/merge-patch+json",
+        ];
+        let expected = expected.map(|line| (line.to_owned(), Bytes::from(sent.to_string())));
+        assert_eq!(*seen.lock().unwrap(), expected);
     }
 
     #[tokio::test(start_paused = true)]

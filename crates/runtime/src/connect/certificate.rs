@@ -130,6 +130,7 @@ mod tests {
         let file = folder.path().join("client.crt");
         // From 2050 on the year has four digits.
         for (year, expected) in [
+            (1950, "1950-03-04T00:00:00Z"),
             (2031, "2031-03-04T00:00:00Z"),
             (2061, "2061-03-04T00:00:00Z"),
         ] {

@@ -90,6 +90,7 @@ fn flags_have_kubectls_names_and_these_defaults() {
         let holds = parsed(&[&format!("--request-timeout={bad}")]).is_err();
         assert!(holds, "{bad}");
     }
+    assert!(parsed(&["--request-timeout=100ms"]).is_ok());
     assert!(parsed(&["--as-group=g"]).is_err());
 }
 
@@ -122,6 +123,7 @@ fn an_explicit_wish_never_falls_back() {
     ] {
         assert_eq!(args.source(&environment), expected);
     }
+    assert_eq!(Environment::read().home, env::home_dir());
 }
 
 #[tokio::test]

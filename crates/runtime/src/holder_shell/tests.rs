@@ -134,6 +134,7 @@ async fn a_term_is_noted_before_its_write_is_sent_and_the_next_life_leads_on() {
     drop(first);
     let lock = InstanceLock::obtain(&path).await.unwrap();
     let mut next = ShellTest::new("a-again", Some(lock), stored, || {});
+    assert!(!next.shell.believes(next.clock.holder()));
     next.watch().await;
     assert_eq!(next.sent, [WriteKind::Rejoin]);
     assert!(next.shell.believes(next.clock.holder()));

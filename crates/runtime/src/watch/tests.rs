@@ -249,7 +249,11 @@ async fn several_namespaces_are_complete_when_each_is() {
     ]);
     assert_eq!(Scope::of_namespaces([""; 0]), Scope::Cluster);
     let scope = Scope::of_namespaces(["x", "y"]);
-    let mut watch = watch_leases(&script.cluster(), &scope, &WatchOptions::elector(1));
+    let options = WatchOptions {
+        labels: Some("a=b".to_owned()),
+        ..WatchOptions::elector(1)
+    };
+    let mut watch = watch_leases(&script.cluster(), &scope, &options);
     let words = words(&mut watch, 9).await;
     assert_eq!(
         words.iter().filter(|word| *word == "synced").count(),
@@ -265,9 +269,13 @@ async fn several_namespaces_are_complete_when_each_is() {
     };
     let holds = synced > listed("in x") && synced > listed("in y");
     assert!(holds, "{words:#?}");
-    assert!(script.lines().iter().all(
-        |line| line.contains("/namespaces/x/leases?") || line.contains("/namespaces/y/leases?")
-    ));
+    let holds = |line: &String| {
+        let mut places = ["x", "y"]
+            .map(|it| format!("/namespaces/{it}/leases?"))
+            .into_iter();
+        places.any(|place| line.contains(&place)) && line.contains("labelSelector=a%3Db")
+    };
+    assert!(script.lines().iter().all(holds), "{:#?}", script.lines());
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-use super::super::{ClientArgs, Environment, configuration, rotation};
+use super::super::{ClientArgs, Environment, configuration, open, rotation};
 use super::*;
 
 type CertificateAuthority = CertifiedIssuer<'static, KeyPair>;
@@ -322,6 +322,9 @@ async fn a_certificate_that_is_renewed_within_the_kubeconfig_is_used_without_a_r
     let client = folder.client_with(Duration::ZERO, &contact).await;
     get(&client, "/a").await.unwrap();
     let before = contact.certificate_expires().unwrap();
+    let args = ClientArgs::of_kubeconfig(folder.path().join("config"));
+    let cluster = open(&args, &Environment::default()).await.unwrap();
+    assert_eq!(cluster.contact().certificate_expires(), Some(before));
 
     folder.write("config", "users: [");
     get(&client, "/a").await.unwrap();
