@@ -454,5 +454,15 @@ mod tests {
             assert_eq!(inputs.races.next_look(now, &key, Some(newest)), next);
             assert_eq!(inputs.view.next_dirty().is_none(), overtaken);
         }
+        let mut inputs = InputHandler::new(&Config::default(), vec![None]);
+        let born = LeaseRecord::born(None);
+        inputs.races.note_sent(&key, newest, true, &born);
+        let gone = ElectionResponse::Wrote {
+            outcome: WriteOutcome::Gone,
+            read: None,
+        };
+        assert_eq!(inputs.handle_response(now, &key, gone, true), Ok(true));
+        let again = inputs.races.note_sent(&key, newest, true, &born);
+        assert!(again, "the newer write goes on");
     }
 }

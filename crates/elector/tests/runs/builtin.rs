@@ -111,12 +111,35 @@ async fn losing_the_lock_stops_decisions_at_once() {
         }
         pass(seconds(9)).await;
         assert_eq!(posts(), 1, "given up");
+        let lost = "the built-in controller holds its lock: deciding nothing in its place until";
+        assert_eq!(log.lines(lost).len(), usize::from(!deleted));
         assert_eq!(is_taken(&cluster), !deleted);
         cluster.heal();
         pass(seconds(5)).await;
         assert_eq!(cluster.lease("ns", "l").object().is_some(), deleted);
         assert!(cluster.held_by("ns", "l", "a").await < seconds(3));
     }
+}
+
+/// It took the lock of an elector that died while our request hung and the watch was silent.
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_a_read_alone_has_shown_is_waited_out_when_it_is_replaced() {
+    let cluster = TestCluster::with_gate();
+    let dead = cluster.keep("kube-system", LOCK, "elector_a_0000000000000001");
+    let _elector = RunningElector::start(&cluster, replacing());
+    pass(seconds(20)).await;
+    cluster.faults("program").freeze_watches_of(LEASES);
+    let hang = of_lock(Rule::new(Fault::HangBefore)).verb(RequestVerb::Update);
+    cluster.inject(hang.times(1));
+    drop(dead);
+    pass(seconds(6)).await;
+    cluster.renew("kube-system", LOCK, BUILTIN);
+    eventually(|| is_taken(&cluster)).await;
+    cluster.faults("program").freeze_watches(false);
+    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+    pass(millis(14_800)).await;
+    assert!(cluster.lease("ns", "l").object().is_none());
+    assert!(cluster.held_by("ns", "l", "a").await < seconds(1));
 }
 
 /// A server that refuses the lock is not asked for it without a pause, and nothing is decided meanwhile.

@@ -59,6 +59,15 @@ async fn a_write_that_is_refused_is_repeated_until_it_succeeds() {
             assert_eq!(log.lines("WARN").len(), failures, "{write:?} {code}");
             let late = cluster.held_by("default", "l", "a").await;
             assert!(late < millis(7_500), "{write:?} {code}: {late:?}");
+            if write == grant && *code == 500 {
+                // The pauses begin anew after a success.
+                cluster.inject(of(refuse(*code)));
+                let start = cluster.now();
+                released();
+                pass(seconds(2)).await;
+                let tries = cluster.requests_since(start, &write).len();
+                assert!(tries >= 5, "{tries}");
+            }
         }
     }
 }
