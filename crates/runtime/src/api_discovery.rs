@@ -316,6 +316,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_better_one_is_asked_for_a_period_after_this_one_was_there() {
+        let script = Script::new([absent(), resources(CandidateApi::V1Alpha2)]);
+        let mut api_discovery = ApiDiscovery::new(script.cluster(), PERIOD, 0);
+        assert_eq!(api_discovery.next().await, CandidateApi::V1Alpha2);
+        for (seconds, requests) in [(29, 2), (29, 2), (31, 3)] {
+            let wait = Duration::from_secs(seconds);
+            let next = tokio::time::timeout(wait, api_discovery.next());
+            assert!(next.await.is_err());
+            assert_eq!(script.lines().len(), requests);
+            api_discovery.suspect(&error(404));
+            api_discovery.trust();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_best_one_asks_for_nothing() {
         let script = Script::new([]);
         let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1, 0);

@@ -28,7 +28,7 @@ struct ShellTest {
 /// A log that keeps nothing.
 struct NoLog;
 
-// === impl HolderLog ===
+// === impl NoLog ===
 
 impl HolderLog for NoLog {
     fn log_result(&mut self, _: Instant, _: LeasePath, _: Option<&RequestError>) {}
@@ -81,12 +81,26 @@ impl ShellTest {
         }
     }
 
-    /// Sees the Lease as it stands, and goes on until it asks for nothing more.
+    /// Sees the Lease as it stands, and goes on from there.
     async fn watch(&mut self) {
         let lease = Lease::from_value(self.stored.lock().unwrap().clone());
         let now = self.clock.moment();
         let event = WatchEvent::Applied(lease);
         self.shell.handle_event(now, event, &mut NoLog);
+        self.go_on().await;
+    }
+
+    /// Half a minute later: true if the Lease has been silent for as long, which is looked into.
+    async fn is_silent(&mut self) -> bool {
+        let silence = Duration::from_secs(30);
+        tokio::time::advance(silence).await;
+        let (is_silent, _) = self.shell.check_silence(self.clock.holder(), silence);
+        self.go_on().await;
+        is_silent
+    }
+
+    /// Goes on until it asks for nothing more.
+    async fn go_on(&mut self) {
         loop {
             let now = self.clock.moment();
             let decision = self.shell.step(now, self.clock.wall());
@@ -138,4 +152,25 @@ async fn a_term_is_noted_before_its_write_is_sent_and_the_next_life_leads_on() {
     next.watch().await;
     assert_eq!(next.sent, [WriteKind::Rejoin]);
     assert!(next.shell.believes(next.clock.holder()));
+}
+
+/// The watch may be dead.
+#[tokio::test(start_paused = true)]
+async fn a_silent_lease_is_read_and_the_watch_lags_where_the_read_brings_news() {
+    let stored = granted();
+    let mut test = ShellTest::new("b", None, stored.clone(), || {});
+    test.watch().await;
+    for (version, lags) in [("7", false), ("8", true)] {
+        stored.lock().unwrap()["metadata"]["resourceVersion"] = json!(version);
+        assert!(test.is_silent().await);
+        assert_eq!(test.shell.watch_lags(), lags, "{version}");
+    }
+    test.watch().await;
+    assert!(!test.shell.watch_lags());
+    let later = test.clock.holder().after(Duration::from_secs(1));
+    test.shell.expect_silence(later);
+    assert!(!test.is_silent().await, "it is expected");
+    assert!(test.shell.can_accept());
+    test.shell.shut_down(test.clock.moment());
+    assert!(!test.shell.can_accept());
 }
