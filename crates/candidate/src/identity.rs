@@ -88,6 +88,7 @@ mod tests {
             }
             assert_ne!(identity, random_identity(host));
         }
+        assert!(random_identity("A_b").as_str().starts_with("ab-"));
     }
 
     #[test]

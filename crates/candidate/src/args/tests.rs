@@ -68,6 +68,9 @@ fn a_program_tells_its_own_version_and_a_flag_another() {
     };
     assert_eq!(version(&[]), "3.0.0");
     assert_eq!(version(&["--binary-version", "2.0.0"]), "2.0.0");
+    let typed = config(&["--emulation-version=1.1.0", "--instance-lock=/run/web"]);
+    assert_eq!(typed.emulation_version.as_deref(), Some("1.1.0"));
+    assert_eq!(typed.instance_lock.as_deref(), Some("/run/web".as_ref()));
 }
 
 #[test]
@@ -176,6 +179,10 @@ fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
         ("--mode as-client-go --absent-lease-grace 0s", Some(at_once)),
         ("--mode plain --binary-version 1.0.0", Some(unread)),
         ("--mode plain --emulation-version 1.0.0", Some(unread)),
+        (
+            "--mode as-client-go --binary-version 1.0.0",
+            Some("registers no"),
+        ),
         (
             "--mode plain --strategy OldestEmulationVersion",
             Some(unread),

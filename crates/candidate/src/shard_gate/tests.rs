@@ -11,8 +11,11 @@ use futures::FutureExt as _;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::config::Config;
+use crate::candidate::Candidate;
+use crate::cluster::Cluster;
+use crate::config::{Config, Mode};
 use crate::group::Parts;
+use crate::leader_gate::LeaderGate;
 use crate::test_term::TestTerm;
 
 /// An object of which nothing counts but its key.
@@ -219,4 +222,25 @@ async fn a_lease_of_another_group_is_refused() {
     let panic = ended.unwrap_err().into_panic();
     let text = panic.downcast_ref::<String>().unwrap();
     assert_eq!(text, "default/other is no lease of this group");
+}
+
+#[tokio::test]
+async fn what_a_program_keeps_can_be_printed() {
+    let (terms, group) = by_uid();
+    let (handle, guard) = (terms[1].handle(), terms[1].leadership());
+    let _task = guard.spawn(std::future::pending::<()>());
+    let config = Config::new("maps-1-of-4", "1.0.0").mode(Mode::Disabled);
+    let candidate = Candidate::new(config, Cluster::none()).unwrap();
+    for (printed, shown) in [
+        (format!("{guard:?}"), "running: 1"),
+        (format!("{handle:?}"), "maps-1-of-4"),
+        (format!("{:?}", handle.status()), "token: Some(1)"),
+        (format!("{group:?}"), "maps-1-of-4"),
+        (format!("{:?}", LeaderGate::new()), "running"),
+        (format!("{:?}", ShardGate::new(&group)), "maps-1-of-4"),
+        (format!("{candidate:?}"), "maps-1-of-4"),
+        (format!("{:?}", Cluster::none()), "has_thread: false"),
+    ] {
+        assert!(printed.contains(shown), "{printed}");
+    }
 }
