@@ -8,7 +8,9 @@ use elector_protocol::{Identity, Instant, Token};
 use elector_testing::{CANDIDATES, CapturedLog, LEASES, OneLease, eventually, millis, seconds};
 use serde_json::{Value, json};
 
-use crate::{CUSTOM, RunOutcome, RunningCandidate, V1BETA1, config, obedient, pass, start};
+use crate::{
+    CUSTOM, RunOutcome, RunningCandidate, V1BETA1, config, elected, obedient, pass, start,
+};
 
 pub(crate) fn plain(identity: &str) -> Config {
     let lease = OneLease::key();
@@ -316,4 +318,33 @@ async fn a_release_that_a_dead_watch_does_not_show_is_found_by_a_read() {
         let (waited, longest) = (cluster.now().since(begun), millis(6_700));
         assert!(waited <= longest + seconds(fallback), "{waited:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_is_one_line_with_the_time_after_which_the_lease_is_taken_without_an_elector() {
+    for (config, falls_back) in [(config(), true), (elected(), false), (plain("me"), false)] {
+        let (log, cluster) = (CapturedLog::capture(), OneLease::new(&[V1BETA1]));
+        let _running = start(&cluster, config, obedient);
+        pass(10).await;
+        let lines = log.lines("candidate starts");
+        let told = lines.iter().filter(|it| it.contains("fallback_after"));
+        assert_eq!((lines.len(), told.count()), (1, usize::from(falls_back)));
+    }
+}
+
+/// Ignored, so that nothing is overwritten that may be somebody's; a line names it, and nothing more until it changes.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_read_is_left_alone_and_named() {
+    let (log, cluster) = (CapturedLog::capture(), OneLease::new(&[V1BETA1]));
+    cluster.write(Clone::clone);
+    cluster.edit(LEASES, "default", "web", |fields| {
+        fields["spec"]["leaseTransitions"] = json!("many");
+    });
+    let writes = cluster.history().len();
+    let running = start(&cluster, plain("me"), obedient);
+    pass(60_000).await;
+    assert_eq!(cluster.history().len(), writes);
+    let lines = log.lines("ignored the Lease, which cannot be read");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(!running.handle.is_leader());
 }
