@@ -61,7 +61,7 @@ mod tests {
     use std::time::Duration;
 
     use elector_protocol::elector::HoldBackCause;
-    use elector_protocol::{Identity, StrategyName};
+    use elector_protocol::{Conflict, Identity, Rejection, StrategyName};
 
     use super::*;
 
@@ -73,6 +73,18 @@ mod tests {
         let foreign = StrategyName::parse("example.com/mine").unwrap();
         for (reason, obstacle) in [
             (Reason::ForeignStrategy(foreign), Some("foreign_strategy")),
+            (
+                Reason::StrategyConflict(Conflict::Circle { steps: vec![] }),
+                Some("strategy_conflict"),
+            ),
+            (
+                Reason::NoEligible {
+                    name: id("a"),
+                    rejection: Rejection::NoRenewTime,
+                    others: 0,
+                },
+                Some("no_eligible"),
+            ),
             (Reason::NoAck(vec![id("a")]), Some("no_ack")),
             (
                 Reason::HolderCannotYield {

@@ -148,3 +148,56 @@ impl QueueFigures {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_count_on_when_the_queue_is_emptied_and_a_success_forgets_the_failures() {
+        let metrics = Metrics::default();
+        let mut queue = MeasuredQueue::new(&Config::default(), Some(&metrics));
+        let figure = |name: &str| {
+            let text = metrics.encode();
+            let line = format!("workqueue_{name}{{name=\"elections\"}} ");
+            let value = text.lines().find_map(|it| it.strip_prefix(&line));
+            value.unwrap().parse::<f64>().unwrap()
+        };
+        let key = LeaseKey::new("ns", "web");
+        let seconds = Duration::from_secs;
+        let first = |queue: &mut MeasuredQueue, now| {
+            let found = queue.poll(now);
+            matches!(found, Poll::Ready(found) if found == key)
+        };
+        queue.add(key.clone(), Duration::ZERO);
+        queue.report(Duration::ZERO);
+        assert_eq!((figure("adds_total"), figure("depth")), (1.0, 1.0));
+        queue.reset();
+        assert!(!first(&mut queue, seconds(1)));
+        queue.add(key.clone(), seconds(1));
+        queue.pause(&key.namespace, seconds(3));
+        assert!(!first(&mut queue, seconds(2)));
+        assert!(first(&mut queue, seconds(3)));
+        queue.report(seconds(5));
+        assert_eq!((figure("adds_total"), figure("depth")), (2.0, 0.0));
+        assert_eq!(figure("unfinished_work_seconds"), 2.0);
+        queue.done(&key, seconds(5));
+        // The pause of a second failure is twice that of a first.
+        let mut paused = |queue: &mut MeasuredQueue, now: Duration| {
+            queue.add_rate_limited(key.clone(), now);
+            let Poll::Wait(Some(until)) = queue.poll(now) else {
+                panic!("it is not to be tried again at once");
+            };
+            assert!(first(queue, until));
+            queue.done(&key, until);
+            until - now
+        };
+        let pause = paused(&mut queue, seconds(10));
+        assert_eq!(paused(&mut queue, seconds(20)), pause * 2);
+        queue.report(seconds(25));
+        queue.forget(&key);
+        assert_eq!(paused(&mut queue, seconds(30)), pause);
+        queue.report(seconds(40));
+        assert_eq!(figure("retries_total"), 3.0);
+    }
+}
