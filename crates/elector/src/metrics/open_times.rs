@@ -92,3 +92,43 @@ impl NamespaceTimes {
         self.leaderless.since.is_empty() && self.preferences.since.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_epoch(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn time_without_a_leader_is_counted_for_each_lease_from_when_it_began() {
+        let [longest, oldest] = [(); 2].map(|()| SecondsGauge::default());
+        let counted = Seconds::default();
+        let gauges = (longest.clone(), oldest.clone());
+        let mut times = NamespaceTimes::new(at(100), gauges.0, gauges.1, counted.clone());
+        let (web, db) = (LeaseKey::new("ns", "web"), LeaseKey::new("ns", "db"));
+        times.report(at(110));
+        assert!(times.is_idle());
+        times.leaderless.replace(at(110), &web, None, Some(at(105)));
+        times.add_since(at(110), at(105));
+        assert!(!times.is_idle());
+        times.report(at(120));
+        assert_eq!(counted.get(), 5.0 + 10.0);
+        times.leaderless.replace(at(120), &db, None, Some(at(120)));
+        times.report(at(130));
+        assert_eq!((counted.get(), longest.get()), (15.0 + 2.0 * 10.0, 25.0));
+        times.leaderless.replace(at(130), &web, Some(at(105)), None);
+        assert_eq!(longest.get(), 10.0);
+        times.leaderless.replace(at(130), &db, Some(at(120)), None);
+        assert!(times.is_idle());
+        times
+            .preferences
+            .replace(at(140), &web, None, Some(at(138)));
+        times.report(at(141));
+        assert!(!times.is_idle());
+        assert_eq!((counted.get(), oldest.get()), (35.0, 3.0));
+    }
+}
