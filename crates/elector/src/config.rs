@@ -105,7 +105,7 @@ pub enum ConfigError {
 /// The namespace of the control plane's own leases.
 pub(crate) const SYSTEM_NAMESPACE: &str = "kube-system";
 /// The namespace of node heartbeats.
-pub(crate) const NODE_LEASE_NAMESPACE: &str = "kube-node-lease";
+const NODE_LEASE_NAMESPACE: &str = "kube-node-lease";
 
 // === impl Config ===
 

@@ -8,7 +8,7 @@ use elector_runtime::{FailureLog, RequestError, Watch, WatchEvent, WriteOutcome}
 use tracing::{debug, error, info};
 
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
-use crate::config::{Config, NODE_LEASE_NAMESPACE, SYSTEM_NAMESPACE};
+use crate::config::{Config, SYSTEM_NAMESPACE};
 use crate::lock_driver::LockInput;
 use crate::session::batches::RequestBatch;
 use crate::session::line_budget::LineBudget;
@@ -356,11 +356,8 @@ impl InputHandler {
 
     /// True if leases of that namespace are ours to touch.
     fn serves(&self, namespace: &str) -> bool {
-        match namespace {
-            NODE_LEASE_NAMESPACE => false,
-            SYSTEM_NAMESPACE => self.serves_system,
-            _ => true,
-        }
+        // The watches of all namespaces leave out that of the nodes' heartbeats.
+        namespace != SYSTEM_NAMESPACE || self.serves_system
     }
 
     fn log_failure(&mut self, now: Instant, watch: &str, error: &RequestError) {

@@ -139,6 +139,8 @@ impl WriteRaces {
 
 #[cfg(test)]
 mod tests {
+    use elector_protocol::Timestamp;
+
     use super::*;
 
     fn key() -> LeaseKey {
@@ -177,7 +179,12 @@ mod tests {
         let mut races = lost(true);
         let newest = |version| Some(ResourceVersion(version));
         for version in 8..16 {
-            let born = LeaseRecord::born(None);
+            let now = Timestamp::from_micros(i64::try_from(version).unwrap());
+            let born = LeaseRecord {
+                acquire_time: now,
+                renew_time: now,
+                ..LeaseRecord::born(None)
+            };
             assert!(races.note_sent(&key(), ResourceVersion(version), true, &born));
             let expected = RaceStep::Judge;
             assert_eq!(races.next_look(at(0), &key(), newest(version)), expected);

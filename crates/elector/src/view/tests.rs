@@ -239,6 +239,9 @@ fn a_part_that_leaves_a_group_which_has_not_looked_at_it_is_looked_at_by_the_nex
     view.assign_groups(at, Timestamp::MIN, &settings);
     let news = view.next_group_news();
     assert_eq!(news.map(|news| news.after.parts), Some(1));
+    view.guarded(&key("l"), |_| panic!("its memory is thrown away"));
+    let news = view.next_group_news();
+    assert_eq!(news.map(|news| news.after.parts), Some(0));
 }
 
 #[test]
@@ -273,6 +276,9 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
     let listed = vec![candidate("a", "l", 22)];
     world.view.handle_candidates(now, &None, listed);
     assert_eq!(known(&world), ResourceVersion(22));
+    // A list that was asked for after that shows what there is, also of a store that went back.
+    world.list_candidates(vec![candidate("a", "l", 5)]);
+    assert_eq!(known(&world), ResourceVersion(5));
 }
 
 #[test]

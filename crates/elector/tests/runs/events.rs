@@ -150,9 +150,11 @@ async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
     let _restless = restless(&cluster, Restlessness::Versions);
     pass(seconds(120)).await;
     let events = events(&cluster).await;
-    let related = events.iter().filter_map(|event| event.related.as_ref());
-    let apis: Vec<_> = related.map(|it| it.api_version.as_deref()).collect();
-    assert_eq!(apis, [Some("coordination.k8s.io/v1alpha2")]);
+    let mut related = events.iter().filter(|event| event.related.is_some());
+    let preference = related.next().unwrap();
+    let api = preference.related.as_ref().unwrap().api_version.as_deref();
+    assert_eq!(api, Some("coordination.k8s.io/v1alpha2"));
+    assert_eq!(preference.action.as_deref(), Some("Prefer"));
     let events = events.into_iter();
     let events = events.map(|event| serde_json::to_value(event).unwrap());
     let events = events.map(|event| serde_json::from_value::<EventObject>(event).unwrap());

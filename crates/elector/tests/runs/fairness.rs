@@ -2,6 +2,7 @@
 
 use elector::{Config, Event};
 use elector_api::CandidateApi;
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testing::{
     CANDIDATES, CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds,
 };
@@ -40,6 +41,23 @@ async fn requests_of_one_namespace_leave_room_for_another() {
     cluster.slow(millis(1), millis(1));
     let _quiet = ScriptedCandidate::start(&cluster, "quiet", "q", "l", "1.0.0");
     assert!(cluster.held_by("quiet", "l", "q").await < millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_leases_have_requests_at_the_same_time_than_may() {
+    let cluster = TestCluster::with_gate();
+    let config = Config {
+        concurrent_elections: 2.try_into().unwrap(),
+        ..Config::default()
+    };
+    let _elector = RunningElector::start(&cluster, config);
+    pass(seconds(20)).await;
+    cluster.inject(Rule::new(Fault::HangBefore).verb(RequestVerb::Create));
+    for namespace in ["a", "b", "c", "d"] {
+        cluster.register(namespace, "x", "l", "1.0.0");
+    }
+    pass(seconds(1)).await;
+    assert_eq!(cluster.requests_with(&["POST", "/leases"]).len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
