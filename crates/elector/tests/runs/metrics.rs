@@ -176,33 +176,6 @@ async fn a_candidate_that_cannot_be_elected_is_counted_and_is_an_obstacle() {
     }
 }
 
-/// A ping that the server refused is none, and the ack of one of long ago says nothing.
-#[tokio::test(start_paused = true)]
-async fn an_ack_is_timed_from_a_stored_ping_of_the_last_minute() {
-    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
-    let acks = cluster.candidate("ns", "a", "l", "1.0.0");
-    pass(seconds(10)).await;
-    let part = |part| format!("elector_ack_duration_seconds_{part}");
-    let timed = || ["count", "sum"].map(|it| elector.scrape().value(&part(it), &[]));
-    cluster.inject(refuse(500).verb(RequestVerb::Patch));
-    pass(seconds(40)).await;
-    cluster.heal();
-    pass(seconds(40)).await;
-    let [acked, took] = timed();
-    assert!(acked >= 2.0 && took < 1.0, "{took}");
-    drop(acks);
-    pass(seconds(300)).await;
-    assert_eq!(timed(), [acked, took]);
-    let _acks = cluster.acknowledge("ns", "a");
-    pass(seconds(300)).await;
-    let [acked_again, took_again] = timed();
-    let took = took_again - took;
-    assert!(
-        acked_again > acked && (30.0..62.0).contains(&took),
-        "{took}"
-    );
-}
-
 /// A component that is scaled to zero lacks nothing, though its candidates are there until they are collected.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_given_up_and_has_no_candidate_that_answers_is_released() {
