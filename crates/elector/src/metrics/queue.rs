@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(figure("unfinished_work_seconds"), 2.0);
         queue.done(&key, seconds(5));
         // The pause of a second failure is twice that of a first.
-        let mut paused = |queue: &mut MeasuredQueue, now: Duration| {
+        let paused = |queue: &mut MeasuredQueue, now: Duration| {
             queue.add_rate_limited(key.clone(), now);
             let Poll::Wait(Some(until)) = queue.poll(now) else {
                 panic!("it is not to be tried again at once");

@@ -272,7 +272,7 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
         election.candidates().next().unwrap().version
     };
     assert_eq!(known(&world), ResourceVersion(21));
-    // What it brought later than that counts.
+    // An object that a list shows newer counts.
     let listed = vec![candidate("a", "l", 22)];
     world.view.handle_candidates(now, &None, listed);
     assert_eq!(known(&world), ResourceVersion(22));
