@@ -1,7 +1,5 @@
 //! A gate over terms that the tests make.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
-
 use std::sync::Mutex;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Watchers of kube-runtime over ranges that change, on the API server in memory.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
-
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
