@@ -47,3 +47,24 @@ pub fn days_in_month(year: i64, month: i64) -> i64 {
         _ => 31,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_days_of_eight_hundred_years_follow_each_other() {
+        let mut next = (1600, 1, 1);
+        for days in days_since_epoch(1600, 1, 1)..days_since_epoch(2400, 1, 1) {
+            assert_eq!(civil(days), next);
+            let (year, month, day) = next;
+            assert_eq!(days_since_epoch(year, month, day), days);
+            next = match (month, day) {
+                (12, 31) => (year + 1, 1, 1),
+                _ if day == days_in_month(year, month) => (year, month + 1, 1),
+                _ => (year, month, day + 1),
+            };
+        }
+        assert_eq!(next, (2400, 1, 1));
+    }
+}

@@ -420,5 +420,7 @@ mod tests {
         let candidate = wire.candidate().unwrap();
         let expected = (true, Some(Duration::from_secs(15)));
         assert_eq!((candidate.marked, candidate.announced), expected);
+        let whole = wire.marked(Duration::from_secs(7)).candidate().unwrap();
+        assert_eq!(whole.announced, Some(Duration::from_secs(7)));
     }
 }

@@ -213,15 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_and_of_four_hundred_years_are_written_in_full() {
-        let leap_day = Timestamp::from_micros(951_782_400_000_000).unwrap();
-        for (time, text) in [
-            (Timestamp::MIN, "0001-01-01T00:00:00.000000Z"),
-            (leap_day, "2000-02-29T00:00:00.000000Z"),
-            (Timestamp::MAX, "9999-12-31T23:59:59.999999Z"),
-        ] {
-            assert_eq!(Rfc3339(time).to_string(), text);
-        }
+    fn the_ends_of_time_are_written_in_full() {
+        let ends = [Timestamp::MIN, Timestamp::MAX].map(|time| Rfc3339(time).to_string());
+        let expected = ["0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"];
+        assert_eq!(ends, expected);
     }
 
     proptest! {
