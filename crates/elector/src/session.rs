@@ -269,9 +269,6 @@ impl<'a> ElectorSession<'a> {
             }
             self.emit(&Event::LeadershipChanged(change));
         }
-        while let Some(hit) = self.inputs.view.next_limit_hit() {
-            self.note_limit(now, hit);
-        }
         for (key, panic) in self.inputs.view.take_panics() {
             error!(lease = %key, panic, "processing an object panicked: the state of its lease is dropped");
         }
@@ -280,6 +277,12 @@ impl<'a> ElectorSession<'a> {
             let leases = self.inputs.view.keys().len();
             self.emit(&Event::Listed { leases });
             self.monitor.begin(now, &self.inputs.view);
+        }
+        // Those of the first lists are reported like all others.
+        while self.synced
+            && let Some(hit) = self.inputs.view.next_limit_hit()
+        {
+            self.note_limit(now, hit);
         }
         if now >= self.forget_at {
             self.forget_at = now.after(FORGET_EVERY);
@@ -524,7 +527,7 @@ impl<'a> ElectorSession<'a> {
     /// Tells that there was more of something than one namespace or lease may have.
     fn note_limit(&mut self, now: Instant, hit: LimitHit) {
         self.monitor.note_limit(&hit);
-        if self.acts && self.synced {
+        if self.acts {
             let lease = self.inputs.view.lease(hit.lease());
             let failures = &mut self.inputs.failures;
             self.events.record_limit(now, &hit, lease, failures);

@@ -129,4 +129,10 @@ async fn a_full_namespace_is_reported_in_the_log_in_an_event_and_in_the_figures(
     assert!(reported(&cluster).await.contains(&event));
     let limits = elector.scrape().by("elector_limits_hit_total", "limit");
     assert_eq!(limits, [("candidates_of_namespace".to_owned(), 1.0)]);
+    // An elector that starts then lists as many.
+    let _next = RunningElector::start_client(&cluster, "next", recording("next"));
+    pass(seconds(20)).await;
+    let found = reported(&cluster).await;
+    let full = found.iter().filter(|it| it.contains("NamespaceFull x1"));
+    assert_eq!(full.count(), 2, "{found:?}");
 }
