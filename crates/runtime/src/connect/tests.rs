@@ -110,6 +110,10 @@ fn an_explicit_wish_never_falls_back() {
         context: Some("x".into()),
         ..ClientArgs::default()
     };
+    let user = ClientArgs {
+        user: Some("x".into()),
+        ..ClientArgs::default()
+    };
     let listed = ConfigSource::List(vec!["/a".into(), "/b".into()]);
     let (file, in_pod) = (ConfigSource::File, ConfigSource::InCluster);
     let none = || Err(ConnectError::NoCluster);
@@ -119,6 +123,7 @@ fn an_explicit_wish_never_falls_back() {
         (&plain, within("", here, true), Ok(file(usual))),
         (&plain, within("", nowhere, true), Ok(in_pod)),
         (&context, within("", nowhere, true), none()),
+        (&user, within("", nowhere, true), none()),
         (&plain, within("", None, false), none()),
     ] {
         assert_eq!(args.source(&environment), expected);
