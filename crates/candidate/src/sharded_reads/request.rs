@@ -2,6 +2,7 @@
 
 use elector_protocol::shard::ShardSelector;
 use http::{Method, Request, Uri};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// A resource whose lists and watches are of ranges: `configmaps`, or `widgets.example.com`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,15 @@ pub(super) enum ReadKind {
     List,
     Watch,
 }
+
+/// The letters that an address may not have, or would have another sense with.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'(')
+    .remove(b')');
 
 // === impl ShardedResource ===
 
@@ -109,7 +119,8 @@ impl ShardedRead {
             Some("") => "",
             Some(_) => "&",
         };
-        let encoded = encoded(&selector.to_string());
+        let selector = selector.to_string();
+        let encoded = utf8_percent_encode(&selector, ESCAPED);
         let text = format!("{}{separator}shardSelector={encoded}", self.uri);
         // Letters that an address cannot have are escaped.
         text.parse().unwrap_or_else(|_| self.uri.clone())
@@ -142,35 +153,6 @@ fn collection(path: &str) -> Option<(&str, &str)> {
     }
 }
 
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len() * 2);
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'(' | b')' => {
-                encoded.push(char::from(byte));
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
-}
-
 fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let (mut decoded, mut place) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(byte) = bytes.get(place) {
-        let digits = bytes.get(place + 1..place + 3).filter(|_| *byte == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(escaped) => {
-                decoded.push(escaped);
-                place += 3;
-            }
-            None => {
-                decoded.push(*byte);
-                place += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
