@@ -119,11 +119,16 @@ impl ResolvedConfig {
                 Setting::CANDIDATE_OWNER,
                 self.given.candidate_owner.as_ref(),
             )?;
-            let mut errors = validate_candidate(&self.object(api));
-            // The error of what was given comes before errors that follow from it.
-            errors.sort_by_key(|error| error.field != "spec.binaryVersion");
-            if let Some(error) = errors.first() {
-                return Err(ConfigError::refused(error));
+            match validate_candidate(&self.object(api)).first() {
+                Some(error)
+                    if error.field == "spec.emulationVersion"
+                        && self.given.emulation_version.is_some() =>
+                {
+                    let setting = Setting::EMULATION_VERSION;
+                    return Err(ConfigError::new(setting, format!("is refused: {error}")));
+                }
+                Some(error) => return Err(ConfigError::refused(error)),
+                None => {}
             }
         }
         check_owner(Setting::LEASE_OWNER, self.given.lease_owner.as_ref())?;
@@ -318,6 +323,18 @@ mod tests {
         let given = resolved(usual.namespace("other").identity("me"), "team");
         assert_eq!(given.lease, LeaseKey::new("other", "web"));
         assert_eq!(given.identity.as_str(), "me");
+    }
+
+    #[test]
+    fn a_version_of_zeros_is_named_by_the_setting_that_gave_it() {
+        let one = Config::new("web", "1.0.0").emulation_version("0.0.0");
+        for (config, setting) in [
+            (Config::new("web", "0.0.0"), "version"),
+            (one, "emulation_version"),
+        ] {
+            let error = ResolvedConfig::new(config, "ns", Duration::MAX).unwrap_err();
+            assert_eq!(error.setting(), setting, "{error}");
+        }
     }
 
     #[test]

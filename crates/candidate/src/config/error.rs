@@ -109,7 +109,8 @@ impl Setting {
         match field {
             "metadata.name" => Self::IDENTITY,
             "metadata.namespace" => Self::NAMESPACE,
-            "spec.binaryVersion" => Self::VERSION,
+            // The version that it behaves as is its own, unless another is given.
+            "spec.binaryVersion" | "spec.emulationVersion" => Self::VERSION,
             "spec.strategy" => Self::STRATEGY,
             field if field.starts_with("metadata.ownerReferences") => Self::CANDIDATE_OWNER,
             _ => Self::LEASE,

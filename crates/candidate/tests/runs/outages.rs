@@ -145,6 +145,7 @@ async fn a_deleted_lease_stops_the_work_at_once() {
 /// Found by the simulation: such a candidate stayed out of every election for good.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_a_stranger_overwrote_is_written_anew() {
+    let log = CapturedLog::capture();
     let cluster = OneLease::new(&[V1BETA1]);
     let running = start(&cluster, elected(), obedient);
     running.registered().await;
@@ -169,4 +170,8 @@ async fn an_object_that_a_stranger_overwrote_is_written_anew() {
     let changes = cluster.history().len();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(cluster.history().len(), changes, "and then left alone");
+    assert!(
+        !log.lines("another client changed the LeaseCandidate me")
+            .is_empty()
+    );
 }
