@@ -328,10 +328,8 @@ mod tests {
     #[test]
     fn a_version_of_zeros_is_named_by_the_setting_that_gave_it() {
         let one = Config::new("web", "1.0.0").emulation_version("0.0.0");
-        for (config, setting) in [
-            (Config::new("web", "0.0.0"), "version"),
-            (one, "emulation_version"),
-        ] {
+        let zero = Config::new("web", "0.0.0");
+        for (config, setting) in [(zero, "version"), (one, "emulation_version")] {
             let error = ResolvedConfig::new(config, "ns", Duration::MAX).unwrap_err();
             assert_eq!(error.setting(), setting, "{error}");
         }

@@ -139,7 +139,11 @@ mod tests {
             election.renew_deadline = Duration::from_secs(107);
             election.retry_period = Duration::from_secs(26);
         });
-        assert_eq!(longest, Ok(()));
+        let shortest = with(|election| {
+            election.renew_deadline = Duration::from_secs(1);
+            election.retry_period = Duration::from_millis(250);
+        });
+        assert_eq!((longest, shortest), (Ok(()), Ok(())));
         assert_eq!(lease("kube-system", "elector.example"), Ok(()));
     }
 
