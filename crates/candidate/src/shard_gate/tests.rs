@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use elector_protocol::Instant;
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::shard::{ShardField, ShardLayout};
 use futures::FutureExt as _;
@@ -88,6 +89,11 @@ fn an_object_belongs_to_the_part_that_is_led() {
     // By the clock alone.
     terms[3].expire_after(Duration::ZERO);
     assert!(!group.owns(key(&objects[3])));
+    let ends = [0, 3].map(|index| terms[index].leadership().deadline());
+    assert!(
+        ends[1] > Some(Instant::default()) && ends[0] > ends[1],
+        "{ends:?}"
+    );
     assert!(group.owns(key(&objects[0])) && group.owns(key(&objects[1])));
 }
 
