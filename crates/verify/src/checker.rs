@@ -155,7 +155,7 @@ impl<'r> LeaseChecker<'r> {
             .take()
             .is_some_and(|start| !self.created_after(lease, start));
         let before = self.memory.last_of_same_object(&snapshot);
-        let gap = self.gaps.contains(&version);
+        let gap = before.is_some() && self.gaps.contains(&version);
         let rules = self.rules(version);
         let verdict = match before {
             _ if foreign => Ok(LeaseChangeKind::Foreign),
@@ -407,6 +407,7 @@ impl<'r> LeaseChecker<'r> {
                 | LeaseChangeKind::Resume
                 | LeaseChangeKind::Rejoin
                 | LeaseChangeKind::Displace
+                | LeaseChangeKind::OfClientGo
                 | LeaseChangeKind::Take => true,
                 // Only its holder writes a token, in time or not.
                 LeaseChangeKind::Illegal => has_token(record),
