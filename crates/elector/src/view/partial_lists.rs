@@ -56,11 +56,10 @@ impl CandidateList {
         })
     }
 
-    /// The bytes kept of the candidates.
+    /// The number of candidates that are kept.
     #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        let seen = self.0.values().flat_map(|namespace| &namespace.seen);
-        seen.map(|seen| bytes_of(&seen.candidate)).sum()
+    pub(super) fn count(&self) -> usize {
+        self.0.values().map(|namespace| namespace.seen.len()).sum()
     }
 }
 
