@@ -1,19 +1,22 @@
 //! `cargo xtask everything`: the tests, proofs and measurements that take longer than anybody waits for, one after the other.
 //!
-//! Each is a task of its own, which records what it finds. A run that is broken off goes on where it was, as long as nothing
-//! has changed but documents: what the tasks record is no change.
+//! Each is a task of its own, which records what it finds, and a page tells what came of them. A run that is broken off goes
+//! on where that page ends, also on another machine, as long as nothing has changed but documents: what the tasks record is
+//! no change.
 
 use std::env;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::builder::PossibleValuesParser;
 
-use crate::commands;
-use crate::paths;
+use crate::{commands, measured, paths};
+
+/// What came of the tasks, from the root of the workspace.
+const PAGE: &str = "docs/proofs/everything.md";
 
 /// Each task: its name, and the words after `cargo xtask`.
 const STEPS: &[(&str, &str)] = &[
@@ -51,7 +54,7 @@ const STEPS: &[(&str, &str)] = &[
     ("hand-overs", "bench hand-overs --record"),
     ("groups", "bench groups --record"),
     ("noisy", "bench noisy --record"),
-    ("soak", "bench soak --record"),
+    ("soak", "bench soak --minutes 120 --record"),
     ("size", "bench size --record"),
 ];
 
@@ -62,7 +65,7 @@ pub(crate) struct EverythingArgs {
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(STEPS.iter().map(|(name, _)| *name)))]
     names: Vec<String>,
 
-    /// Name them, with their commands and what came of them, and run none
+    /// Name those that have not passed since the last change, with their commands, and run none
     #[arg(long)]
     list: bool,
 }
@@ -81,49 +84,46 @@ enum StepEnd {
 /// # Errors
 /// When code has changed that is in no commit.
 pub(crate) fn run(args: &EverythingArgs) -> Result<bool> {
-    let but_documents = ["--", ".", ":!docs", ":!README.md"];
-    let changed = git(&["status", "--porcelain"], &but_documents)?;
+    let mut status = Command::new("git");
+    status.args(["status", "--porcelain"]);
+    let status = status
+        .args(measured::BUT_DOCUMENTS)
+        .current_dir(paths::workspace());
+    let changed = commands::read(status)?.stdout;
     ensure!(
-        args.list || changed.is_empty(),
+        args.list || changed.trim().is_empty(),
         "what is recorded names a commit, and these files are in none:\n{changed}"
     );
-    let commit = git(&["log", "-1", "--format=%h", "--abbrev=12"], &but_documents)?;
+    let commit = measured::commit()?;
     let folder = paths::workspace().join("target/everything").join(&commit);
     fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    let xtask = env::current_exe().context("failed to find this program")?;
     let is_chosen =
         |name: &str| args.names.is_empty() || args.names.iter().any(|chosen| chosen == name);
-    let mut rows = Vec::new();
+    let mut passed = true;
     for (name, words) in STEPS.iter().filter(|(name, _)| is_chosen(name)) {
-        let passed = folder.join(format!("{name}.passed"));
-        if let Ok(row) = fs::read_to_string(&passed) {
-            rows.push(row);
-            continue;
-        }
-        if args.list {
-            rows.push(row(name, words, "has not passed", Duration::ZERO));
+        let known = row_of(&page()?, name);
+        if known.as_ref().is_some_and(|row| has_passed(row, &commit)) {
             continue;
         }
         println!("{name}: cargo xtask {words}");
+        if args.list {
+            continue;
+        }
         let start = Instant::now();
-        let xtask = env::current_exe().context("failed to find this program")?;
         let end = play(&folder, name, || {
             let mut command = Command::new(&xtask);
             command.args(words.split(' '));
             command
         })?;
-        let row = row(name, words, end.text(), start.elapsed());
-        if end != StepEnd::Failed {
-            fs::write(&passed, &row)
-                .with_context(|| format!("failed to write {}", passed.display()))?;
-        }
-        rows.push(row);
+        passed &= end != StepEnd::Failed;
+        let minutes = start.elapsed().as_secs().div_ceil(60);
+        let (name, end) = (*name, end.text());
+        let row = format!("| {name} | `cargo xtask {words}` | {end} | {minutes} | {commit} |");
+        measured::record(PAGE, "everything", &with_row(&page()?, name, &row))?;
     }
-    println!(
-        "at {commit}; logs: {}\n\n| task | command | | s |\n|---|---|---|--:|",
-        folder.display()
-    );
-    rows.iter().for_each(|row| println!("{row}"));
-    Ok(args.list || !rows.iter().any(|row| row.contains(StepEnd::Failed.text())))
+    println!("logs: {}\n\n{}", folder.display(), page()?);
+    Ok(passed)
 }
 
 /// Plays a task, and once more where it failed. What it prints goes to a log each time.
@@ -150,15 +150,33 @@ fn play(folder: &Path, name: &str, command: impl Fn() -> Command) -> Result<Step
     Ok(StepEnd::Failed)
 }
 
-fn row(name: &str, words: &str, end: &str, took: Duration) -> String {
-    let seconds = took.as_secs();
-    format!("| {name} | `cargo xtask {words}` | {end} | {seconds} |")
+fn page() -> Result<String> {
+    fs::read_to_string(paths::workspace().join(PAGE))
+        .with_context(|| format!("failed to read {PAGE}"))
 }
 
-fn git(verb: &[&str], paths: &[&str]) -> Result<String> {
-    let mut git = Command::new("git");
-    git.args(verb).args(paths).current_dir(paths::workspace());
-    Ok(commands::read(&mut git)?.stdout.trim().to_owned())
+/// The row of a task in the page, if it was ever played.
+fn row_of(page: &str, name: &str) -> Option<String> {
+    let begin = format!("| {name} | ");
+    page.lines()
+        .find(|line| line.starts_with(&begin))
+        .map(str::to_owned)
+}
+
+/// A task counts for the commit at which it was played.
+fn has_passed(row: &str, commit: &str) -> bool {
+    row.ends_with(&format!(" {commit} |")) && !row.contains(StepEnd::Failed.text())
+}
+
+/// The table of the page with this row in the place of the task's last one.
+fn with_row(page: &str, of: &str, row: &str) -> String {
+    let rows = STEPS.iter().filter_map(|(name, _)| match *name == of {
+        true => Some(row.to_owned()),
+        false => row_of(page, name),
+    });
+    let rows: Vec<_> = rows.collect();
+    let head = "| task | command | | minutes | at |\n|---|---|---|--:|---|";
+    format!("{head}\n{}", rows.join("\n"))
 }
 
 // === impl StepEnd ===
@@ -198,6 +216,26 @@ mod tests {
         assert_eq!(play("false"), StepEnd::Failed);
         let log = fs::read_to_string(folder.path().join("task.log")).unwrap();
         assert_eq!(log, "", "each task begins its log anew");
+    }
+
+    #[test]
+    fn the_page_keeps_what_came_of_each_task_last() {
+        let rows = [
+            "| seeds | `x` | **failed** | 1 | aa |",
+            "| seeds | `x` | passed | 1 | aa |",
+        ];
+        let page = rows
+            .into_iter()
+            .fold(String::new(), |page, row| with_row(&page, "seeds", row));
+        let page = with_row(&page, "model", "| model | `y` | passed | 2 | bb |");
+        let expected = ["| model | `y` | passed | 2 | bb |", rows[1]];
+        assert_eq!(page.lines().skip(2).collect::<Vec<_>>(), expected);
+        assert!(has_passed(&row_of(&page, "seeds").unwrap(), "aa"));
+        assert!(
+            !has_passed(rows[1], "bb"),
+            "it was played before something changed"
+        );
+        assert!(!has_passed(rows[0], "aa"), "it failed");
     }
 
     /// Each job of the workflow plays one task, and each task has its job.

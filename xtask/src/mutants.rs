@@ -144,9 +144,9 @@ pub(crate) struct MutationRun {
     #[arg(long, conflicts_with_all = ["packages", "again", "lot", "sample", "seed", "revision"])]
     policies: bool,
 
-    /// Play the mutants of this revision
-    #[arg(long, value_name = "REV", default_value = "HEAD")]
-    revision: String,
+    /// Play the mutants of this revision, in the place of the last one that changed more than documents
+    #[arg(long, value_name = "REV")]
+    revision: Option<String>,
 
     /// Write each verdict into docs/proofs at once, and the table at the end
     #[arg(long)]
@@ -190,7 +190,8 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
     }
     TOOL.ensure()?;
     let folder = paths::workspace().join("target/mutants");
-    let (tree, commit) = revision::checkout(&folder, &run.revision)?;
+    let revision = run.revision.clone().map_or_else(measured::commit, Ok)?;
+    let (tree, commit) = revision::checkout(&folder, &revision)?;
     let verdicts = VerdictFile::open(&if run.record {
         paths::workspace().join(RECORDED)
     } else {

@@ -76,7 +76,7 @@ pub fn extract(repository: &Path, revision: &str, folder: &Path) -> Result<PathB
 }
 
 /// The commit of a revision, in all of its digits.
-pub(crate) fn commit_of(repository: &Path, revision: &str) -> Result<String> {
+fn commit_of(repository: &Path, revision: &str) -> Result<String> {
     // A name that begins like a flag would be one.
     ensure!(!revision.starts_with('-'), "{revision} is no revision");
     let named = format!("{revision}^{{commit}}");

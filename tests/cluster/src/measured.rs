@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 
 use anyhow::{Context as _, Result};
 
-use crate::earlier_version::commit_of;
-use crate::paths;
+use crate::{commands, paths};
+
+/// The arguments of git that leave documents out, from the root of the workspace.
+pub const BUT_DOCUMENTS: [&str; 4] = ["--", ".", ":!docs", ":!README.md"];
 
 /// The beginning of the line that says where a record was made.
 const MADE: &str = "Made on ";
@@ -88,13 +91,15 @@ fn made_here() -> Result<String> {
     Ok(format!("{made}, at {}.", commit()?))
 }
 
-/// The commit of the workspace, in twelve digits.
+/// The last commit of the workspace that changed more than documents, in twelve digits: what tasks record is no change.
 ///
 /// # Errors
 /// When it is no repository.
 pub fn commit() -> Result<String> {
-    let commit = commit_of(paths::workspace(), "HEAD")?;
-    Ok(commit.chars().take(12).collect())
+    let mut git = Command::new("git");
+    git.args(["log", "-1", "--format=%h", "--abbrev=12"]);
+    git.args(BUT_DOCUMENTS).current_dir(paths::workspace());
+    Ok(commands::read(&mut git)?.stdout.trim().to_owned())
 }
 
 fn with_table(text: &str, name: &str, table: &str) -> Result<String> {
