@@ -16,7 +16,11 @@ struct ModelArgs {
     /// Runs to search, by a part of their ids; a run of the full check by its whole id
     names: Vec<String>,
 
-    /// Search the bigger worlds too: up to 40 minutes on two processors, and gigabytes
+    /// Leave out the runs with this part of an id
+    #[arg(long, value_name = "NAME")]
+    skip: Vec<String>,
+
+    /// Search the bigger worlds too, which takes hours on two processors, and gigabytes
     #[arg(long)]
     full: bool,
 
@@ -24,7 +28,7 @@ struct ModelArgs {
     #[arg(long)]
     list: bool,
 
-    /// Write the table to docs/proofs/model.md; with names their rows alone
+    /// Write the table to docs/proofs/model.md; where not all runs are searched, the rows of these alone
     #[arg(long)]
     record: bool,
 
@@ -94,10 +98,10 @@ fn main() -> ExitCode {
 fn chosen(args: &ModelArgs) -> Vec<Run> {
     let asked_for = |run: &Run| {
         let usual = args.full || !run.is_full_only();
-        let named = |name: &String| {
-            run.id() == name || (usual && !args.exact && run.id().contains(name.as_str()))
-        };
-        (usual && args.names.is_empty()) || args.names.iter().any(named)
+        let has_part = |part: &String| run.id().contains(part.as_str());
+        let named = |name: &String| run.id() == name || (usual && !args.exact && has_part(name));
+        !args.skip.iter().any(has_part)
+            && ((usual && args.names.is_empty()) || args.names.iter().any(named))
     };
     let grown = |run: Run| if args.full { run.in_full() } else { run };
     runs().into_iter().filter(asked_for).map(grown).collect()
@@ -143,7 +147,8 @@ fn check(runs: &[Run], at_a_time: Option<usize>) -> Vec<SearchReport> {
 
 /// Writes the page of the proofs.
 fn record(reports: &[SearchReport], args: &ModelArgs) -> io::Result<()> {
-    let command = match args.full || !args.names.is_empty() {
+    let is_whole = args.names.is_empty() && args.skip.is_empty();
+    let command = match args.full || !is_whole {
         true => "cargo xtask model --full --record",
         false => "cargo xtask model --record",
     };
@@ -154,7 +159,7 @@ fn record(reports: &[SearchReport], args: &ModelArgs) -> io::Result<()> {
             "a row of a world that failed would promise too much",
         ));
     }
-    let before = match args.names.is_empty() {
+    let before = match is_whole {
         true => String::new(),
         false => fs::read_to_string(&path)?,
     };
