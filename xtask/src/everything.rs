@@ -15,7 +15,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::{commands, measured, paths};
 
-/// What came of the tasks, from the root of the workspace.
+/// The page that tells what came of the tasks, from the root of the workspace.
 const PAGE: &str = "docs/proofs/everything.md";
 
 /// Each task: its name, and the words after `cargo xtask`.
