@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::guards::LeadershipStats;
 use crate::history::{
-    BUILTIN_WROTE, CLIENT_GO_DISPLACED, STORE_RESTORED, STRANGER_NAMED, STRANGER_SHORTENED,
+    BUILTIN_EXPIRED, BUILTIN_GRANTED, CLIENT_GO_DISPLACED, STORE_RESTORED, STRANGER_NAMED,
+    STRANGER_SHORTENED,
 };
 use crate::simulation::RunReport;
 
@@ -32,11 +33,12 @@ const LEAST: (u64, u64) = (50, 200);
 /// The most overlaps that S1 exempts in as many seeds, by the kind of the write, and as many more by chance.
 const EXEMPT: (&[(&str, u64)], u64, u64) = (
     &[
-        (BUILTIN_WROTE, 80),
-        (CLIENT_GO_DISPLACED, 180),
-        (STRANGER_NAMED, 15),
-        (STRANGER_SHORTENED, 50),
-        (STORE_RESTORED, 80),
+        (BUILTIN_EXPIRED, 200),
+        (BUILTIN_GRANTED, 10),
+        (CLIENT_GO_DISPLACED, 120),
+        (STRANGER_NAMED, 5),
+        (STRANGER_SHORTENED, 40),
+        (STORE_RESTORED, 15),
     ],
     10_000,
     3,

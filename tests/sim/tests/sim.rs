@@ -1,6 +1,6 @@
 //! The simulation: each seed is one run of electors and candidates, in virtual time, through what goes wrong in it.
 //!
-//! Without arguments, as `cargo test` runs it: the regressions, 120 seeds, six of them again in another process, 16 groups of
+//! Without arguments, as `cargo test` runs it: the regressions, 200 seeds, six of them again in another process, 16 groups of
 //! leases, and worlds beyond the bound, in which two must be found to lead at once.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use serde_json::json;
 #[command(bin_name = "cargo xtask sim")]
 struct SimArgs {
     /// The number of seeds to run
-    #[arg(long, value_name = "N", default_value_t = 120)]
+    #[arg(long, value_name = "N", default_value_t = 200)]
     seeds: u64,
 
     /// The first of them
