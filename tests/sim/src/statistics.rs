@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::guards::LeadershipStats;
-use crate::history::{
-    BUILTIN_EXPIRED, BUILTIN_GRANTED, CLIENT_GO_DISPLACED, STORE_RESTORED, STRANGER_NAMED,
-    STRANGER_SHORTENED,
-};
+use crate::history;
 use crate::simulation::RunReport;
 
 /// Many runs in numbers.
@@ -33,12 +30,12 @@ const LEAST: (u64, u64) = (50, 200);
 /// The most overlaps that S1 exempts in as many seeds, by the kind of the write, and as many more by chance.
 const EXEMPT: (&[(&str, u64)], u64, u64) = (
     &[
-        (BUILTIN_EXPIRED, 200),
-        (BUILTIN_GRANTED, 10),
-        (CLIENT_GO_DISPLACED, 120),
-        (STRANGER_NAMED, 5),
-        (STRANGER_SHORTENED, 40),
-        (STORE_RESTORED, 15),
+        (history::BUILTIN_EXPIRED, 200),
+        (history::BUILTIN_GRANTED, 10),
+        (history::CLIENT_GO_DISPLACED, 120),
+        (history::STRANGER_NAMED, 5),
+        (history::STRANGER_SHORTENED, 40),
+        (history::STORE_RESTORED, 15),
     ],
     10_000,
     3,
@@ -92,11 +89,7 @@ impl RunStatistics {
         let rare =
             rare.map(|kind| format!("{} took effect {} times only", words(kind), count(kind)));
         let (most, of, chance) = EXEMPT;
-        let most = |why| {
-            most.iter()
-                .find(|(kind, _)| *kind == why)
-                .map_or(0, |(_, most)| *most)
-        };
+        let most = |why: &str| most.iter().find(|it| it.0 == why).map_or(0, |it| it.1);
         let exempt = self.leadership.exempt.iter();
         let exempt = exempt.filter(|(why, count)| **count > most(**why) * self.seeds / of + chance);
         rare.chain(exempt.map(|(why, count)| format!("S1 exempts {count}: {why}")))

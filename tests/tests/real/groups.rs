@@ -63,13 +63,8 @@ async fn eight_parts(testbed: Arc<Testbed>) -> Result<()> {
         members.push(GroupProcess::start(&testbed, name).await?);
     }
     // The first start waits for the longest lease.
-    led_by_others(
-        &testbed,
-        PARTS.len(),
-        "nobody",
-        LED_AGAIN + Duration::from_secs(20),
-    )
-    .await?;
+    let first = LED_AGAIN + Duration::from_secs(20);
+    led_by_others(&testbed, PARTS.len(), "nobody", first).await?;
     for (blow, next) in [("kill", "d"), ("end", "e"), ("stop", ""), ("cut off", "")] {
         let before = holders(&testbed).await?;
         let led = |member: &GroupProcess| member.led(&before).count();
