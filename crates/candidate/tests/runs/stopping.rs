@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_candidate::{Config, Event, Leadership, Mode, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{Identity, Instant, LeaseRecord};
-use elector_testing::{OneLease, SentRequest, eventually, seconds};
+use elector_testing::{CapturedLog, OneLease, SentRequest, eventually, seconds};
 
 use crate::{Result, RunOutcome, RunningCandidate, V1BETA1, config, leader, obedient, pass};
 
@@ -49,13 +49,14 @@ fn graceful(grace: u64) -> Config {
 /// work is gone when a quarter of it is left, however long it may take to stop otherwise.
 #[tokio::test(start_paused = true)]
 async fn after_a_loss_the_work_is_dropped_before_another_candidate_can_lead() {
-    let cluster = OneLease::new(&[V1BETA1]);
+    let (log, cluster) = (CapturedLog::capture(), OneLease::new(&[V1BETA1]));
     let (running, dropped) = stubborn(&cluster, graceful(60)).await;
     pass(7_000).await;
     let renewed = cluster.last("PUT leases/web");
     cluster.faults().partition(true);
     let dropped = when(&dropped).await.since(renewed);
     assert_eq!(dropped.as_millis(), 13_750);
+    assert_eq!(log.lines("the work did not stop in time").len(), 1);
     assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
 }
 
