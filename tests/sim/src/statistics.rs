@@ -91,7 +91,7 @@ impl RunStatistics {
         let (most, of, chance) = EXEMPT;
         let most = |why: &str| most.iter().find(|it| it.0 == why).map_or(0, |it| it.1);
         let exempt = self.leadership.exempt.iter();
-        let exempt = exempt.filter(|(why, count)| **count > most(**why) * self.seeds / of + chance);
+        let exempt = exempt.filter(|(why, count)| **count > most(why) * self.seeds / of + chance);
         rare.chain(exempt.map(|(why, count)| format!("S1 exempts {count}: {why}")))
             .collect()
     }
