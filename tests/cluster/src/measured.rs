@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use crate::{commands, paths};
 
 /// The arguments of git that leave documents out, from the root of the workspace.
-pub const BUT_DOCUMENTS: [&str; 4] = ["--", ".", ":!docs", ":!README.md"];
+pub const BUT_DOCUMENTS: [&str; 4] = ["--", ".", ":!docs", ":!*.md"];
 
 /// The beginning of the line that says where a record was made.
 const MADE: &str = "Made on ";
