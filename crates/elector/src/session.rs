@@ -99,6 +99,9 @@ pub(crate) enum SessionEnd {
 /// The time for the last requests of an elector whose lock is to be released.
 const LAST_REQUESTS: Duration = Duration::from_millis(400);
 
+/// The time for them and the release of the lock of the built-in controller; the lock of the electors has a second more.
+const END: Duration = Duration::from_millis(900);
+
 /// The most that is taken in before what follows from it is done. A watch brings events by the hundred in a burst.
 const MOST_AT_ONCE: usize = 32;
 
@@ -553,6 +556,7 @@ impl<'a> ElectorSession<'a> {
     /// The end: what is under way comes to its end or is given up, then the lock of the built-in controller is released.
     async fn end(mut self) -> SessionEnd {
         self.belief.set_closed(true);
+        let start = self.clock.monotonic();
         if self.elector_lock.is_some() && self.belief.holds() {
             let rest = async {
                 while !self.requests.is_idle() {
@@ -561,9 +565,7 @@ impl<'a> ElectorSession<'a> {
                     }
                 }
             };
-            let limit = self
-                .clock
-                .sleep_until(self.clock.monotonic().after(LAST_REQUESTS));
+            let limit = self.clock.sleep_until(start.after(LAST_REQUESTS));
             tokio::select! {
                 biased;
                 () = rest => {}
@@ -573,8 +575,9 @@ impl<'a> ElectorSession<'a> {
         let idle = self.requests.is_idle();
         drop(self.requests.give_up());
         if self.belief.holds() {
-            let failures = &mut self.inputs.failures;
-            self.builtin.release(failures).await;
+            let (now, failures) = (self.clock.monotonic(), &mut self.inputs.failures);
+            let left = start.after(END).since(now);
+            self.builtin.release(left, failures).await;
         }
         SessionEnd::ShutDown { idle }
     }

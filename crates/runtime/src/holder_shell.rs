@@ -294,7 +294,7 @@ impl HolderShell {
         self.machine.shut_down(now);
         self.machine.handle_withdrawn();
         self.machine.handle_work_stopped(now);
-        let mut ending = None;
+        let (mut ending, mut denied) = (None, false);
         loop {
             let now = clock.moment();
             let decision = self.machine.step(now, clock.wall());
@@ -304,13 +304,18 @@ impl HolderShell {
                     effect => self.send(effect, now.holder, writer),
                 }
             }
-            if self.machine.is_finished() || end <= now.holder {
+            if self.machine.is_finished() || end <= now.holder || denied {
                 return ending;
             }
             let until = decision.wake_at.map_or(end, |wake| wake.min(end));
             tokio::select! {
                 biased;
-                response = self.response() => self.handle_response(clock.moment(), response, log),
+                response = self.response() => {
+                    // Without the right no other attempt helps: whoever deletes an overlay deletes its RBAC too.
+                    denied = matches!(&response, LeaseResponse::Wrote(WriteOutcome::Refused(error))
+                        if error.is_refusal_of_rights());
+                    self.handle_response(clock.moment(), response, log);
+                }
                 () = clock.sleep_until_holder(until) => {}
             }
         }

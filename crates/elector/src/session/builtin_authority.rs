@@ -38,10 +38,6 @@ pub(crate) struct BuiltinAuthority {
 /// The name of the lock in lines of the log.
 const LOCK: &str = "the lock of the built-in controller";
 
-/// The time for the release at the end. The whole end takes no more than two seconds: before this come the last
-/// requests, and after it the release of the lock of the electors.
-const RELEASE_TIMEOUT: Duration = Duration::from_millis(1100);
-
 /// The effect of a lock that may not be read, and the remedy: RBAC can grant its list and its watch by name, since
 /// both ask for that one name.
 const MISSING_ROLE: &str = "; no lease of the built-in strategy is elected until a Role in the namespace kube-system \
@@ -212,19 +208,15 @@ impl BuiltinAuthority {
         self.lock.wake_at(now)
     }
 
-    /// Lets go of the lock, if it is ours; once everything that it protects has stopped.
-    pub(crate) async fn release(mut self, failures: &mut FailureLog) {
+    /// Lets go of the lock within that time, if it is ours; once everything that it protects has stopped.
+    pub(crate) async fn release(mut self, within: Duration, failures: &mut FailureLog) {
         let Some(driver) = self.driver.as_mut().filter(|_| self.replaces) else {
             return;
         };
         let no_consequence = |_: LeasePath, _: &RequestError| String::new();
         let mut log = LockLog::new(LOCK, failures, self.clock.monotonic(), &no_consequence);
-        match driver.release(RELEASE_TIMEOUT, &mut log).await {
-            Some(Ending::Released) => info!("released the lock of the built-in controller"),
-            ending => debug!(
-                ?ending,
-                "the lock of the built-in controller was not released"
-            ),
+        if driver.release(within, &mut log).await == Some(Ending::Released) {
+            info!("released the lock of the built-in controller");
         }
     }
 

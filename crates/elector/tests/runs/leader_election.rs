@@ -10,13 +10,21 @@ use elector_protocol::{Instant, LeaseKey};
 use elector_runtime::Clock;
 use elector_testing::{SentRequest, TestCluster, pass, seconds};
 
-use crate::{RunningElector, seed_of};
+use crate::{RunningElector, replacing, seed_of};
 
 /// A configuration with leader election among electors, of a pod of that name.
 pub(crate) fn electing(host: &str) -> Config {
     Config {
         leader_election: Some(LeaderElection::new(host)),
         ..Config::default()
+    }
+}
+
+/// One that also takes the lock of the built-in controller.
+pub(crate) fn replacing_and_electing() -> Config {
+    Config {
+        leader_election: electing("active").leader_election,
+        ..replacing()
     }
 }
 

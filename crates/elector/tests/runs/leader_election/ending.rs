@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector::{Config, Event, LeaderElection};
+use elector::{Event, LeaderElection};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{Clock, TokioClock};
@@ -14,8 +14,7 @@ use elector_testing::{
 };
 use futures::future::BoxFuture;
 
-use super::{Replica, electing, lock_holder};
-use crate::replacing;
+use super::{Replica, electing, lock_holder, replacing_and_electing};
 
 /// The clocks of a machine that can be suspended: the holder's goes on meanwhile, the elector's does not.
 struct SuspendedClock {
@@ -81,14 +80,6 @@ impl Clock for SuspendedClock {
                 pass(deadline.since(self.holder()).min(seconds(1))).await;
             }
         })
-    }
-}
-
-/// One that also takes the lock of the built-in controller.
-fn replacing_and_electing() -> Config {
-    Config {
-        leader_election: electing("active").leader_election,
-        ..replacing()
     }
 }
 
