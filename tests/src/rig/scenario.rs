@@ -44,6 +44,8 @@ pub enum RequiredFlag {
     Nothing,
     /// `--long`: it takes minutes.
     Long,
+    /// `--long` too, and beside no other: it takes all that the machine has.
+    LongAlone,
     /// `--upgrade-from FOLDER`: it needs an earlier version of Elector, with its manifests.
     UpgradeFrom,
 }

@@ -191,8 +191,13 @@ impl Suite {
         let start = Instant::now();
         let expected = chosen.len();
         let jobs = selection.jobs.unwrap_or(JOBS);
-        let running = run_all(chosen, Arc::clone(&programs), folder.path(), jobs);
-        let results = runtime.block_on(running);
+        let run = |scenarios| run_all(scenarios, Arc::clone(&programs), folder.path(), jobs);
+        let alone = chosen.extract_if(.., |scenario| scenario.flag == RequiredFlag::LongAlone);
+        let alone: Vec<_> = alone.collect();
+        let mut results = runtime.block_on(run(chosen));
+        for scenario in alone {
+            results.extend(runtime.block_on(run(vec![scenario])));
+        }
         let count = results.len();
         ensure!(count == expected, "{count} of {expected} scenarios ended");
         let good = results.iter().all(|result| result.error.is_none());
@@ -217,7 +222,7 @@ fn leave_out(chosen: &mut Vec<Scenario>, selection: &ScenarioSelection, programs
     let all_modes = selection.all_modes || selection.names_some();
     let has = |flag| match flag {
         RequiredFlag::Nothing => true,
-        RequiredFlag::Long => selection.long,
+        RequiredFlag::Long | RequiredFlag::LongAlone => selection.long,
         RequiredFlag::UpgradeFrom => programs.earlier_version.is_some(),
     };
     let before = chosen.len();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use elector_tests::rig::{Suite, Testbed, warm_up};
+use elector_tests::rig::{RequiredFlag, Suite, Testbed, warm_up};
 use tokio::time::{Instant, sleep};
 
 use self::flood::{Flood, FloodSize};
@@ -19,7 +19,8 @@ use crate::{OURS, PROMPTLY, WITHOUT_GATE};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut own = suite.own(OURS, WITHOUT_GATE);
-    own.add_long("a_noisy_namespace_disturbs_no_other", 240, noisy);
+    let name = "a_noisy_namespace_disturbs_no_other";
+    own.add_with(RequiredFlag::LongAlone, name, 240, noisy);
 }
 
 const FLOOD: FloodSize = FloodSize {
@@ -66,7 +67,7 @@ async fn noisy(testbed: Arc<Testbed>) -> Result<()> {
     let restless = flood.change().await?;
     let changing = Instant::now();
     let noisy = neighbours.measure("1.7.0").await?;
-    let changes = rate(restless.changes(), changing.elapsed());
+    let changes = restless.changes() as f64 / changing.elapsed().as_secs_f64();
     testbed.amount(
         "changes of versions meanwhile",
         format!("{changes:.0} a second"),
@@ -134,8 +135,3 @@ async fn noisy(testbed: Arc<Testbed>) -> Result<()> {
 const SECONDS: fn(f64) -> String = |time| format!("{time:.3} s");
 const COUNT: fn(f64) -> String = |count| format!("{count:.0}");
 const MIB: fn(f64) -> String = |kib| format!("{:.0} MiB", (kib / 1024.0).floor());
-
-fn rate(count: usize, time: Duration) -> f64 {
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
-    f64::from(count) / time.as_secs_f64()
-}
