@@ -1,6 +1,7 @@
 //! The outputs: the effects of a decision become bounded requests, those of one lease side by side, each with its
 //! response.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use elector_runtime::{JudgedCandidate, RequestError, WriteOutcome, Writer, panic
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
+use tokio::sync::Semaphore;
 
 use crate::active_belief::ActiveBelief;
 use crate::leadership_change::ExpectedGrant;
@@ -80,11 +82,14 @@ pub(crate) enum RequestProgress {
 pub(crate) struct ElectionRequests {
     streams: SelectAll<BoxStream<'static, (RequestBatch, RequestProgress)>>,
     pub(crate) batches: RequestBatches,
+    /// The turns of each namespace that has requests.
+    turns: BTreeMap<Arc<str>, Arc<Semaphore>>,
     /// Until when this elector may send anything.
     belief: ActiveBelief,
 }
 
-/// The most requests of one batch under way at the same time; a lease may have thousands of candidates.
+/// The most requests of one namespace under way at the same time. Each may be of an object of 256 KiB, of which a small API
+/// server writes a dozen a second: with ten times as many, few would have their answer in time.
 const SIDE_BY_SIDE: usize = 16;
 
 // === impl ElectionRequest ===
@@ -134,6 +139,7 @@ impl ElectionRequests {
         Self {
             streams: SelectAll::new(),
             batches: RequestBatches::new(limit),
+            turns: BTreeMap::new(),
             belief,
         }
     }
@@ -154,11 +160,16 @@ impl ElectionRequests {
         let write = writes.next();
         let others = requests.len() - usize::from(write.is_some());
         let batch = self.batches.begin(key.clone(), write, others);
+        self.turns.retain(|_, turns| Arc::strong_count(turns) > 1);
+        let turns = self.turns.entry(Arc::clone(&key.namespace));
+        let turns = Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(SIDE_BY_SIDE))));
         let (writer, belief) = (writer.clone(), self.belief.clone());
         let requests = requests.into_iter().map(move |request| {
             // A request that waited for its turn is begun when it is first polled.
             let (writer, belief, key) = (writer.clone(), belief.clone(), key.clone());
+            let turns = Arc::clone(&turns);
             let request = async move {
+                let _turn = turns.acquire().await;
                 if !belief.may_begin() {
                     return ElectionResponse::GivenUp;
                 }
@@ -340,16 +351,22 @@ mod tests {
             }
         }
 
-        fn send(&mut self, requests: Vec<ElectionRequest>) {
+        fn send(&mut self, namespace: &'static str, requests: Vec<ElectionRequest>) {
             let writer = Writer::new(self.cluster.connected(), CandidateApi::default());
-            self.requests.send(&writer, key(), requests);
+            self.requests
+                .send(&writer, LeaseKey::new(namespace, "l"), requests);
         }
 
         /// The numbers of those that come to an answer and that are given up, and the time that all of it takes.
         async fn finish(&mut self) -> ([usize; 2], Duration) {
             let (start, mut ends) = (self.cluster.now(), [0; 2]);
-            while let (_, RequestProgress::Response(response)) = self.requests.next().await {
-                ends[usize::from(matches!(*response, ElectionResponse::GivenUp))] += 1;
+            while !self.requests.is_idle() {
+                let (batch, progress) = self.requests.next().await;
+                if let RequestProgress::Response(response) = progress {
+                    ends[usize::from(matches!(*response, ElectionResponse::GivenUp))] += 1;
+                } else {
+                    self.requests.batches.finish(&batch);
+                }
             }
             (ends, self.cluster.now().since(start))
         }
@@ -393,12 +410,13 @@ mod tests {
             .unwrap()
             .granted(electee, seconds(5), cluster.clock().wall());
         let version = judged.snapshot().unwrap().version;
-        limited.send(vec![ElectionRequest::Write {
+        let write = ElectionRequest::Write {
             judged: Box::new(judged),
             version,
             record,
             again: false,
-        }]);
+        };
+        limited.send("ns", vec![write]);
         let watch = async {
             pass(millis(1)).await;
             cluster
@@ -425,19 +443,21 @@ mod tests {
             .collect()
     }
 
-    /// The second sixteen are sent after 1.5 s and would be answered after 3 s; the others would begin then.
+    /// The second sixteen of a namespace are sent after 1.5 s and would be answered after 3 s; the others would begin then.
     #[tokio::test(start_paused = true)]
     async fn no_answer_is_waited_for_and_nothing_is_sent_after_the_belief() {
         let mut limited = LimitedRequests::new(millis(1_500));
-        limited.send(many());
-        assert_eq!(limited.finish().await, ([16, 24], seconds(2)));
-        assert_eq!(limited.cluster.requests().len(), 32);
+        for namespace in ["ns", "ns", "other"] {
+            limited.send(namespace, many());
+        }
+        assert_eq!(limited.finish().await, ([32, 88], seconds(2)));
+        assert_eq!(limited.cluster.requests().len(), 64);
     }
 
     #[tokio::test(start_paused = true)]
     async fn once_the_belief_is_closed_the_rest_is_not_begun() {
         let mut limited = LimitedRequests::new(millis(1_500));
-        limited.send(many());
+        limited.send("ns", many());
         let belief = limited.belief.clone();
         let close = async {
             pass(seconds(1)).await;
@@ -456,7 +476,7 @@ mod tests {
         cluster.put_lease("ns", "l", json!({"holderIdentity": ""}));
         cluster.inject(Rule::new(Fault::HangAfter).verb(RequestVerb::Update));
         let judged = cluster.lease("ns", "l").object().unwrap();
-        limited.send(vec![write(judged, false)]);
+        limited.send("ns", vec![write(judged, false)]);
         assert_eq!(limited.finish().await, ([0, 1], seconds(2)));
         assert_eq!(cluster.requests().len(), 1, "the write");
     }
