@@ -44,7 +44,7 @@ async fn a_stop_takes_no_time_with_requests_under_way() {
     assert_eq!(elector.stop().await, millis(0));
 }
 
-/// Nobody waits longer where a release is refused, as when the rights went first.
+/// A release that is refused, as when the rights went first, is not waited for.
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_less_than_two_seconds_even_if_no_lock_can_be_released() {
     for (fault, times) in [
