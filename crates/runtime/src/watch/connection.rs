@@ -15,6 +15,8 @@ pub(super) struct WatchConnection<K> {
     opened: Instant,
     /// The duration for which the watch was asked.
     timeout: Duration,
+    /// True once it has told something.
+    was_of_use: bool,
 }
 
 /// The next word of a watch.
@@ -33,8 +35,9 @@ pub(super) enum WatchWord<K> {
 /// The delay with which a watch may end before it counts as dead.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// A watch that ends sooner was of no use: its server, or what stands before it, lets no watch live. It is also what the
-/// two clocks may differ by at the end of a watch.
+/// A watch that ends sooner and told nothing was of no use: its server, or what stands before it, lets no watch live. One
+/// that told something has its reader behind the server, which ends a watch that does not take its events in time: a
+/// pause would make it more. It is also what the two clocks may differ by at the end of a watch.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 // === impl WatchConnection ===
@@ -51,6 +54,7 @@ impl<K: 'static> WatchConnection<K> {
             asked,
             opened: Instant::now(),
             timeout,
+            was_of_use: false,
         }
     }
 
@@ -58,9 +62,12 @@ impl<K: 'static> WatchConnection<K> {
     pub(super) async fn next(&mut self) -> WatchWord<K> {
         let silent = self.timeout + SILENCE;
         match tokio::time::timeout_at(self.opened + silent, self.events.next()).await {
-            Ok(Some(Ok(event))) => WatchWord::Event(event),
+            Ok(Some(Ok(event))) => {
+                self.was_of_use = true;
+                WatchWord::Event(event)
+            }
             Ok(Some(Err(error))) => WatchWord::Failed(Cause::of(error)),
-            Ok(None) if self.opened.elapsed() < SHORTEST => {
+            Ok(None) if self.opened.elapsed() < SHORTEST && !self.was_of_use => {
                 let why = "the watch ended as soon as it was open";
                 WatchWord::Failed(Cause::Unreachable(why.to_owned()))
             }
