@@ -20,6 +20,7 @@ mod monitor;
 mod races;
 mod requests;
 mod step;
+mod turns;
 mod write_budget;
 
 use std::pin::Pin;
@@ -146,7 +147,11 @@ impl<'a> ElectorSession<'a> {
             inputs: InputHandler::new(config, watched),
             queue: MeasuredQueue::new(config, monitor.metrics()),
             step: StepRunner::new(config, context.step),
-            requests: ElectionRequests::new(config.concurrent_elections, belief.clone()),
+            requests: ElectionRequests::new(
+                config.concurrent_elections,
+                belief.clone(),
+                Arc::clone(&clock),
+            ),
             writes: WriteBudget::new(),
             acts: elector_lock.is_none(),
             elector_lock,

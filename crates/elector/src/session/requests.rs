@@ -1,7 +1,6 @@
 //! The outputs: the effects of a decision become bounded requests, those of one lease side by side, each with its
 //! response.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,16 +10,16 @@ use elector_protocol::elector::{Decision, Effect};
 use elector_protocol::{
     Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName, Timestamp, Uid,
 };
-use elector_runtime::{JudgedCandidate, RequestError, WriteOutcome, Writer, panic_text};
+use elector_runtime::{Clock, JudgedCandidate, RequestError, WriteOutcome, Writer, panic_text};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
-use tokio::sync::Semaphore;
 
 use crate::active_belief::ActiveBelief;
 use crate::leadership_change::ExpectedGrant;
 use crate::session::batches::{RacingWrite, RequestBatch, RequestBatches};
 use crate::session::races::WriteRaces;
+use crate::session::turns::{RequestTurns, SIDE_BY_SIDE};
 use crate::view::{LeaseVersion, View};
 
 /// One request of an election, with all that it takes.
@@ -82,15 +81,10 @@ pub(crate) enum RequestProgress {
 pub(crate) struct ElectionRequests {
     streams: SelectAll<BoxStream<'static, (RequestBatch, RequestProgress)>>,
     pub(crate) batches: RequestBatches,
-    /// The turns of each namespace that has requests.
-    turns: BTreeMap<Arc<str>, Arc<Semaphore>>,
+    turns: RequestTurns,
     /// Until when this elector may send anything.
     belief: ActiveBelief,
 }
-
-/// The most requests of one namespace under way at the same time. Each may be of an object of 256 KiB, of which a small API
-/// server writes a dozen a second: with ten times as many, few would have their answer in time.
-const SIDE_BY_SIDE: usize = 16;
 
 // === impl ElectionRequest ===
 
@@ -135,11 +129,11 @@ impl LeaseRead {
 
 impl ElectionRequests {
     /// None, and room for those of `limit` leases. None is sent but under that belief.
-    pub(crate) fn new(limit: NonZeroUsize, belief: ActiveBelief) -> Self {
+    pub(crate) fn new(limit: NonZeroUsize, belief: ActiveBelief, clock: Arc<dyn Clock>) -> Self {
         Self {
             streams: SelectAll::new(),
             batches: RequestBatches::new(limit),
-            turns: BTreeMap::new(),
+            turns: RequestTurns::new(clock),
             belief,
         }
     }
@@ -160,21 +154,29 @@ impl ElectionRequests {
         let write = writes.next();
         let others = requests.len() - usize::from(write.is_some());
         let batch = self.batches.begin(key.clone(), write, others);
-        self.turns.retain(|_, turns| Arc::strong_count(turns) > 1);
-        let turns = self.turns.entry(Arc::clone(&key.namespace));
-        let turns = Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(SIDE_BY_SIDE))));
+        let turns = self.turns.of(&key.namespace);
+        let requests: Vec<_> = requests
+            .into_iter()
+            .map(|request| {
+                let is_ping = matches!(request, ElectionRequest::Ping(..));
+                (is_ping && self.turns.is_patient(&key.namespace), request)
+            })
+            .collect();
         let (writer, belief) = (writer.clone(), self.belief.clone());
-        let requests = requests.into_iter().map(move |request| {
+        let requests = requests.into_iter().map(move |(is_patient, request)| {
             // A request that waited for its turn is begun when it is first polled.
             let (writer, belief, key) = (writer.clone(), belief.clone(), key.clone());
             let turns = Arc::clone(&turns);
             let request = async move {
-                let _turn = turns.acquire().await;
+                let turn = turns.take(is_patient).await;
                 if !belief.may_begin() {
                     return ElectionResponse::GivenUp;
                 }
                 let writer = belief.limit(&writer);
                 let response = belief.guard(perform(writer, key, request)).await;
+                if let Some(ElectionResponse::Pinged(_, outcome)) = &response {
+                    turn.pinged(matches!(outcome, WriteOutcome::Done(_)));
+                }
                 response.unwrap_or(ElectionResponse::GivenUp)
             };
             AssertUnwindSafe(request).catch_unwind()
@@ -325,7 +327,6 @@ mod tests {
 
     use elector_api::CandidateApi;
     use elector_apiserver::{Fault, RequestVerb, Rule};
-    use elector_runtime::Clock as _;
     use elector_testing::{TestCluster, millis, pass, seconds};
     use serde_json::json;
 
@@ -345,7 +346,7 @@ mod tests {
             let belief = ActiveBelief::none(cluster.clock());
             belief.set(Some(cluster.clock().holder().after(seconds(2))));
             Self {
-                requests: ElectionRequests::new(NonZeroUsize::MIN, belief.clone()),
+                requests: ElectionRequests::new(NonZeroUsize::MIN, belief.clone(), cluster.clock()),
                 cluster,
                 belief,
             }
@@ -466,6 +467,39 @@ mod tests {
         let ((ends, _), ()) = tokio::join!(limited.finish(), close);
         assert_eq!(ends, [16, 24]);
         assert_eq!(limited.cluster.requests().len(), 16);
+    }
+
+    /// Beyond those which a namespace has at once; the first sixteen show that the server is slow now.
+    #[tokio::test(start_paused = true)]
+    async fn the_pings_of_a_namespace_give_a_slow_server_rest() {
+        let mut limited = LimitedRequests::new(Duration::ZERO);
+        let cluster = limited.cluster.clone();
+        limited
+            .belief
+            .set(Some(cluster.clock().holder().after(seconds(100))));
+        cluster.register("ns", "c", "l", "1.0.0");
+        let stored = cluster.get("leasecandidates", "ns", "c").unwrap();
+        let (uid, version) = (
+            &stored["metadata"]["uid"],
+            &stored["metadata"]["resourceVersion"],
+        );
+        let judged = JudgedCandidate {
+            namespace: "ns".into(),
+            name: Identity::new("c").unwrap(),
+            uid: Uid::new(uid.as_str().unwrap()),
+            version: ResourceVersion(version.as_str().unwrap().parse().unwrap()),
+        };
+        let ping = cluster.clock().wall();
+        let pings = |count| {
+            let ping = || ElectionRequest::Ping(judged.clone(), ping);
+            std::iter::repeat_with(ping).take(count).collect()
+        };
+        limited.send("ns", pings(500));
+        assert_eq!(limited.finish().await.1.as_secs(), 0);
+        cluster.inject(Rule::new(Fault::Delay(seconds(1))).verb(RequestVerb::Patch));
+        limited.send("ns", pings(26));
+        let (ends, took) = limited.finish().await;
+        assert_eq!((ends, took.as_secs()), ([26, 0], 21));
     }
 
     /// A write that may have been applied is followed by a read, which is not sent after the belief either.
