@@ -2,7 +2,6 @@
 //! not slow it down for all others.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +18,7 @@ pub(crate) struct RequestTurns {
     namespaces: BTreeMap<Arc<str>, Arc<NamespaceTurns>>,
     /// The pings of a namespace that take their turns as they come.
     prompt: NamespaceBudget,
-    /// The shortest time in which a ping was applied, in nanoseconds.
-    fastest: Arc<AtomicU64>,
+    fastest: Arc<Mutex<FastestPing>>,
 }
 
 /// The turns of one namespace.
@@ -29,7 +27,7 @@ pub(crate) struct NamespaceTurns {
     side_by_side: Semaphore,
     patient: Semaphore,
     pace: Mutex<PatientPace>,
-    fastest: Arc<AtomicU64>,
+    fastest: Arc<Mutex<FastestPing>>,
 }
 
 /// The number of turns for pings that are patient, as the answers to them are slow or prompt.
@@ -38,6 +36,16 @@ struct PatientPace {
     turns: usize,
     /// None is taken before this.
     not_before: Instant,
+}
+
+/// The shortest time in which a ping was applied of late: a server that has moved away is not slow for ever.
+#[derive(Debug, Default)]
+struct FastestPing {
+    /// That of the period which began then.
+    this: Option<Duration>,
+    begun: Instant,
+    /// That of the period before.
+    before: Option<Duration>,
 }
 
 /// A turn, which another request takes once it is dropped.
@@ -57,6 +65,8 @@ const PROMPT: u32 = 500;
 /// The time until another one may follow.
 const PROMPT_EVERY: Duration = Duration::from_secs(1);
 
+/// A period for which the fastest ping is known; it counts in the next one too.
+const PERIOD: Duration = Duration::from_secs(600);
 /// A ping is answered slowly if it takes so many times as long as the fastest one,
 const SLOW: u32 = 3;
 /// and this on top, the pause of a busy disk or scheduler.
@@ -70,7 +80,7 @@ impl RequestTurns {
             clock,
             namespaces: BTreeMap::new(),
             prompt: NamespaceBudget::new(PROMPT, PROMPT_EVERY),
-            fastest: Arc::new(AtomicU64::new(u64::MAX)),
+            fastest: Arc::default(),
         }
     }
 
@@ -108,7 +118,7 @@ impl NamespaceTurns {
         let mut patient = None;
         if is_patient {
             patient = self.patient.acquire().await.ok();
-            let not_before = self.pace().not_before;
+            let not_before = lock(&self.pace).not_before;
             if self.clock.monotonic() < not_before {
                 self.clock.sleep_until(not_before).await;
             }
@@ -121,9 +131,24 @@ impl NamespaceTurns {
             start: self.clock.monotonic(),
         }
     }
+}
 
-    fn pace(&self) -> MutexGuard<'_, PatientPace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+// === impl FastestPing ===
+
+impl FastestPing {
+    /// A ping was applied now, and took so long.
+    fn note(&mut self, now: Instant, took: Duration) {
+        if now.since(self.begun) >= PERIOD {
+            self.before = self.this.take();
+            self.begun = now;
+        }
+        self.this = self.this.into_iter().chain([took]).min();
+    }
+
+    /// True if one that took so long is slow.
+    fn is_far_from(&self, took: Duration) -> bool {
+        let fastest = self.this.into_iter().chain(self.before).min();
+        fastest.is_some_and(|fastest| took > fastest * SLOW + SLOW_ON_TOP)
     }
 }
 
@@ -135,15 +160,15 @@ impl RequestTurn<'_> {
     pub(crate) fn pinged(self, applied: bool) {
         let now = self.turns.clock.monotonic();
         let took = now.since(self.start);
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let fastest = &self.turns.fastest;
-        if applied {
-            fastest.fetch_min(nanos, Ordering::Relaxed);
-        }
-        let fastest = Duration::from_nanos(fastest.load(Ordering::Relaxed));
-        let is_slow = took > fastest * SLOW + SLOW_ON_TOP;
+        let is_slow = {
+            let mut fastest = lock(&self.turns.fastest);
+            if applied {
+                fastest.note(now, took);
+            }
+            fastest.is_far_from(took)
+        };
         let Some(patient) = self.patient else { return };
-        let mut pace = self.turns.pace();
+        let mut pace = lock(&self.turns.pace);
         match (is_slow, pace.turns) {
             (true, ..=1) => pace.not_before = now.after(took),
             (true, _) => {
@@ -157,6 +182,10 @@ impl RequestTurn<'_> {
             (false, _) => {}
         }
     }
+}
+
+fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
+    guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -203,6 +232,20 @@ mod tests {
         assert_eq!(pings.send(26, seconds(1)).await, seconds(21));
         // After the last rest: 1, 2, 4, 8 and 16 of them.
         assert_eq!(pings.send(31, millis(50)).await, seconds(1) + millis(250));
+    }
+
+    /// A request that goes to a server on another continent now.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_has_moved_away_is_not_slow_for_ever() {
+        let pings = PatientPings::new();
+        pings.send(1, millis(50)).await;
+        pings.send(16, seconds(1)).await;
+        pass(PERIOD).await;
+        assert_eq!(pings.send(2, seconds(1)).await, seconds(3), "one rests");
+        pass(PERIOD).await;
+        pings.send(1, seconds(1)).await;
+        // After the one before it: 2, 4, 8 and 16 of them.
+        assert_eq!(pings.send(30, seconds(1)).await, seconds(4));
     }
 
     #[tokio::test(start_paused = true)]
