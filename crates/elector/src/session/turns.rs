@@ -60,7 +60,7 @@ pub(crate) struct RequestTurn<'a> {
 /// server writes a dozen a second: with ten times as many, few would have their answer in time.
 pub(crate) const SIDE_BY_SIDE: usize = 16;
 
-/// The pings of a namespace that no slow server holds back: all candidates of a hundred leases, twice.
+/// The pings of a namespace that no slow server holds back: those of a hundred leases with five candidates each.
 const PROMPT: u32 = 500;
 /// The time until another one may follow.
 const PROMPT_EVERY: Duration = Duration::from_secs(1);
