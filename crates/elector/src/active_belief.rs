@@ -46,6 +46,11 @@ impl ActiveBelief {
         }
     }
 
+    /// The clock that it is computed from.
+    pub(crate) const fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// The belief is over at that instant of the holder's clock, or has none.
     pub(crate) fn set(&self, deadline: Option<Instant>) {
         let nanos = deadline.map_or(0, nanos);

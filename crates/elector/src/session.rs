@@ -147,11 +147,7 @@ impl<'a> ElectorSession<'a> {
             inputs: InputHandler::new(config, watched),
             queue: MeasuredQueue::new(config, monitor.metrics()),
             step: StepRunner::new(config, context.step),
-            requests: ElectionRequests::new(
-                config.concurrent_elections,
-                belief.clone(),
-                Arc::clone(&clock),
-            ),
+            requests: ElectionRequests::new(config.concurrent_elections, belief.clone()),
             writes: WriteBudget::new(),
             acts: elector_lock.is_none(),
             elector_lock,

@@ -10,7 +10,7 @@ use elector_protocol::elector::{Decision, Effect};
 use elector_protocol::{
     Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName, Timestamp, Uid,
 };
-use elector_runtime::{Clock, JudgedCandidate, RequestError, WriteOutcome, Writer, panic_text};
+use elector_runtime::{JudgedCandidate, RequestError, WriteOutcome, Writer, panic_text};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
@@ -129,11 +129,11 @@ impl LeaseRead {
 
 impl ElectionRequests {
     /// None, and room for those of `limit` leases. None is sent but under that belief.
-    pub(crate) fn new(limit: NonZeroUsize, belief: ActiveBelief, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(limit: NonZeroUsize, belief: ActiveBelief) -> Self {
         Self {
             streams: SelectAll::new(),
             batches: RequestBatches::new(limit),
-            turns: RequestTurns::new(clock),
+            turns: RequestTurns::new(Arc::clone(belief.clock())),
             belief,
         }
     }
@@ -327,6 +327,7 @@ mod tests {
 
     use elector_api::CandidateApi;
     use elector_apiserver::{Fault, RequestVerb, Rule};
+    use elector_runtime::Clock as _;
     use elector_testing::{TestCluster, millis, pass, seconds};
     use serde_json::json;
 
@@ -346,7 +347,7 @@ mod tests {
             let belief = ActiveBelief::none(cluster.clock());
             belief.set(Some(cluster.clock().holder().after(seconds(2))));
             Self {
-                requests: ElectionRequests::new(NonZeroUsize::MIN, belief.clone(), cluster.clock()),
+                requests: ElectionRequests::new(NonZeroUsize::MIN, belief.clone()),
                 cluster,
                 belief,
             }
