@@ -39,7 +39,7 @@ pub struct Toolbox {
 }
 
 /// The program of `tests/interop/client-go`, an unmodified client-go elector; built on demand. For a cluster of
-/// Kubernetes 1.31, whose LeaseCandidates later clients do not know, it is the client of that time.
+/// Kubernetes 1.31 or 1.32, whose LeaseCandidates later clients do not know, it is the client of that time.
 ///
 /// # Errors
 /// When there is no Go toolchain, or the build fails.
@@ -47,12 +47,11 @@ pub fn client_go_candidate(release: Release) -> Result<PathBuf> {
     let module = paths::workspace().join("tests/interop/client-go");
     let (modfile, tag) = match release.candidate_api() {
         Some("v1alpha1") => (Some("go-0.31.mod"), Some("client_go_0_31")),
+        Some("v1alpha2") => (Some("go-0.32.mod"), None),
         _ => (None, None),
     };
-    let version = golang::required_version(
-        &module.join(modfile.unwrap_or("go.mod")),
-        "k8s.io/client-go",
-    )?;
+    let requirements = module.join(modfile.unwrap_or("go.mod"));
+    let version = golang::required_version(&requirements, "k8s.io/client-go")?;
     let recipe = Recipe {
         modfile,
         tag,

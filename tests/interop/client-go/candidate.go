@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// newCandidate keeps the LeaseCandidate, in v1beta1.
+// newCandidate keeps the LeaseCandidate, in v1beta1, or in v1alpha2 with the client of Kubernetes 1.32.
 func newCandidate(client kubernetes.Interface, o options) (*leaderelection.LeaseCandidate, leaderelection.CacheSyncWaiter, error) {
 	return leaderelection.NewCandidate(
 		client, o.namespace, o.name, o.lease, o.binaryVersion, o.emulationVersion,

@@ -106,14 +106,14 @@ impl Testbed {
     pub async fn admit(&self, leases: &[impl AsRef<str> + Sync]) -> Result<()> {
         let leases: Vec<&str> = leases.iter().map(AsRef::as_ref).collect();
         self.grant("role.yaml", &leases).await?;
-        self.admit_client_go_of_1_31().await
+        self.admit_early_client_go().await
     }
 
-    /// The client-go of Kubernetes 1.31 lists LeaseCandidates of all namespaces, for which the Role is not enough.
-    async fn admit_client_go_of_1_31(&self) -> Result<()> {
+    /// The client-go of Kubernetes 1.31 and 1.32 lists LeaseCandidates of all namespaces, for which the Role is not enough.
+    async fn admit_early_client_go(&self) -> Result<()> {
         let release = self.site().release();
         if self.implementation() != Implementation::ClientGo
-            || release.is_none_or(|release| release.minor() != 31)
+            || release.is_none_or(|release| !matches!(release.minor(), 31 | 32))
         {
             return Ok(());
         }
