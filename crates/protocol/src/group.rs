@@ -13,7 +13,8 @@
 //! A newcomer gets vacant parts at once, and parts that others lead after [`LeaseGroup::SETTLING`], doubled for each time
 //! that a process of the same Pod let its leases expire, up to [`LeaseGroup::SETTLING_MAX`]: a replica that crashes in a
 //! loop takes nothing with it. What it let expire within one such time counts once, and all of it is forgotten after an
-//! hour without.
+//! hour without. A member without a candidate for a part that it stood for is a newcomer again: a process that ends takes
+//! its candidates away one after the other, and is to get no part for balance in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -111,7 +112,7 @@ struct KnownPart {
 /// A process that stands for parts.
 #[derive(Clone, Debug)]
 struct SeenMember {
-    /// When it was first seen, or came back.
+    /// When it was first seen, came back, or lost a candidate.
     since: Instant,
     /// Its newest ack for any part.
     acked: Option<Instant>,
@@ -188,6 +189,9 @@ impl LeaseGroup {
         for candidate in before.iter().flat_map(|before| &before.candidates) {
             if part.candidate_of(&candidate.member).is_none() {
                 unlink(&mut self.members, &self.parts, candidate);
+                if let Some(member) = self.members.get_mut(&candidate.member) {
+                    member.since = now;
+                }
             }
         }
         for candidate in &part.candidates {

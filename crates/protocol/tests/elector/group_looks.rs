@@ -102,6 +102,32 @@ fn a_move_that_has_begun_goes_before_the_others() {
     }
 }
 
+/// A process that ends takes its candidates away one after the other, and nothing moves to it in between.
+#[test]
+fn a_member_that_lost_a_candidate_takes_parts_like_a_newcomer() {
+    let start = Instant::from_epoch(Duration::from_secs(100));
+    let (mut group, both) = (LeaseGroup::default(), movable(&[("x", 0), ("y", 0)]));
+    for (name, holder) in [("p0", "y"), ("p1", "y"), ("p2", "x"), ("p3", "x")] {
+        let holder = Some(id(holder));
+        let part = GroupPart {
+            holder,
+            ..both.clone()
+        };
+        group.handle_part(start, &name.into(), part);
+    }
+    let gone = start.after(LeaseGroup::SETTLING * 2);
+    let left = GroupPart {
+        holder: Some(id("x")),
+        ..movable(&[("y", 0)])
+    };
+    // Then `y` is to lead three parts, and `x` leads one.
+    group.handle_part(gone, &"p3".into(), left);
+    for (at, leads) in [(gone, "y"), (gone.after(LeaseGroup::SETTLING), "x")] {
+        group.assign(at);
+        assert_eq!(group.assigned("p0"), Some(id(leads)));
+    }
+}
+
 /// A lease that a process let expire counts against its Pod, and for an hour.
 #[test]
 fn a_lapse_counts_for_an_hour_against_the_processes_of_its_pod() {
