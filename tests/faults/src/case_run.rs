@@ -57,7 +57,7 @@ pub(crate) struct CaseRun {
     /// When the leader was let go, or killed.
     fault_end: Option<FaultEnd>,
     /// The fault that all cases share, if the server is what it strikes.
-    pub(crate) shared: SharedFault,
+    pub(crate) shared: Option<SharedFault>,
     /// The time of the pulse at which it was opened.
     opened: Duration,
 }
@@ -92,7 +92,7 @@ impl CaseRun {
         case: FaultCase,
         suffix: &str,
         bed: Arc<MatrixBed>,
-        shared: SharedFault,
+        shared: Option<SharedFault>,
     ) -> Result<Self> {
         let opened = bed.pulse.now();
         let namespace = case.name().replace("::", "-") + suffix;
@@ -330,7 +330,9 @@ impl CaseRun {
                 }
             }
             FaultScript::AtServer(_) => {
-                self.shared.over().await?;
+                let shared = self.shared.as_mut();
+                let shared = shared.context("the fault of the server is nobody's")?;
+                shared.over().await?;
                 self.note_fault_end(leader);
             }
             FaultScript::Annotate(lasts) => {

@@ -99,11 +99,12 @@ pub async fn run_matrix(
         };
         let jobs = fault.map_or(jobs.max(1), |_| cases.len());
         let slots = Arc::new(Semaphore::new(jobs));
-        let (trigger, shared) = FaultTrigger::new();
+        let trigger = FaultTrigger::new();
         let mut running = JoinSet::new();
         for (index, case) in cases {
             let slot = Arc::clone(&slots).acquire_owned().await?;
-            let (bed, shared) = (Arc::clone(&bed), shared.clone());
+            let bed = Arc::clone(&bed);
+            let shared = fault.map(|_| trigger.share());
             running.spawn(async move {
                 let outcome = run_case(case, bed, shared).await;
                 drop(slot);
@@ -113,7 +114,6 @@ pub async fn run_matrix(
                 ended.push(note(done?)?);
             }
         }
-        drop(shared);
         if let Some(fault) = fault {
             trigger.strike(fault, &cluster).await?;
         }

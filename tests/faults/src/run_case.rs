@@ -57,18 +57,17 @@ const RECOVERS: Duration = Duration::from_secs(60);
 pub(crate) async fn run_case(
     case: FaultCase,
     bed: Arc<MatrixBed>,
-    shared: SharedFault,
+    shared: Option<SharedFault>,
 ) -> Result<CaseResult> {
     let from = bed.pulse.now();
-    let mut played = play(case, "", Arc::clone(&bed), shared.clone()).await;
-    let stall = bed.stall(from);
     // A fault of the server strikes all cases at once, and does not come again.
-    if case.fault.of_server().is_none()
-        && let Some(late) = blamed_on_stall(&played, stall)
-    {
+    let strikes_again = shared.is_none();
+    let mut played = play(case, "", Arc::clone(&bed), shared).await;
+    let stall = bed.stall(from);
+    if strikes_again && let Some(late) = blamed_on_stall(&played, stall) {
         let name = case.name();
         println!("test {name} ... once more, since the machine stalled {stall:.1} s: {late}");
-        played = play(case, "-again", bed, shared).await;
+        played = play(case, "-again", bed, None).await;
     }
     played.map(|PlayedCase { mut result, late }| {
         result.failures.extend(late);
@@ -90,7 +89,7 @@ async fn play(
     case: FaultCase,
     suffix: &str,
     bed: Arc<MatrixBed>,
-    shared: SharedFault,
+    shared: Option<SharedFault>,
 ) -> Result<PlayedCase> {
     let mut run = CaseRun::open(case, suffix, bed, shared).await?;
     let struck = match case.fault.script {
@@ -100,7 +99,7 @@ async fn play(
             }
             None
         }
-        _ => Some(settle(&mut run, &case).await?),
+        _ => Some(settle(&mut run).await?),
     };
     let (start, pulse_from) = (run.log.now(), run.bed.pulse.now());
     let end = Instant::now() + case.fault.window;
@@ -167,12 +166,12 @@ async fn play(
 }
 
 /// Has the candidates lead for a while, and waits for the moment at which the fault is to strike.
-async fn settle(run: &mut CaseRun, case: &FaultCase) -> Result<StruckLeader> {
+async fn settle(run: &mut CaseRun) -> Result<StruckLeader> {
     run.start_candidates().await?;
     run.log.next(STARTS).await?;
     sleep(QUIET).await;
-    if case.fault.of_server().is_some() {
-        run.shared.begun().await?;
+    if let Some(shared) = &mut run.shared {
+        shared.begun().await?;
         let (leader, operation) = run.leader()?;
         let phase = run.present_phase(leader);
         return Ok(StruckLeader {

@@ -9,6 +9,7 @@ use elector_cluster::cluster::{Options, RealCluster};
 use rustix::process::Signal;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 /// The fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +28,8 @@ enum FaultStage {
     Over,
 }
 
-/// One case's view of it.
-#[derive(Clone, Debug)]
+/// One case's view of it. It is not cloned: a case that kept a second one would never be ready.
+#[derive(Debug)]
 pub(crate) struct SharedFault {
     stage: watch::Receiver<FaultStage>,
     /// Dropped when its case is ready, and also when it has failed before.
@@ -41,6 +42,9 @@ pub(crate) struct FaultTrigger {
     stage: watch::Sender<FaultStage>,
     settling: watch::Sender<()>,
 }
+
+/// The time that all cases of a cluster may take to be ready: more than each of them allows itself.
+const SETTLE: Duration = Duration::from_secs(600);
 
 // === impl SharedFault ===
 
@@ -66,26 +70,33 @@ impl SharedFault {
 // === impl FaultTrigger ===
 
 impl FaultTrigger {
-    pub(crate) fn new() -> (Self, SharedFault) {
-        let (stage, watched) = watch::channel(FaultStage::Ahead);
-        let (settling, settles) = watch::channel(());
-        let shared = SharedFault {
-            stage: watched,
-            settling: Some(settles),
-        };
-        (Self { stage, settling }, shared)
+    pub(crate) fn new() -> Self {
+        Self {
+            stage: watch::Sender::new(FaultStage::Ahead),
+            settling: watch::Sender::new(()),
+        }
+    }
+
+    /// The view of another case.
+    pub(crate) fn share(&self) -> SharedFault {
+        SharedFault {
+            stage: self.stage.subscribe(),
+            settling: Some(self.settling.subscribe()),
+        }
     }
 
     /// Strikes when all cases are ready, and returns when the server is well again.
     ///
     /// # Errors
-    /// When it is not.
+    /// When one is not ready in time, or the server does not come back.
     pub(crate) async fn strike(
         &self,
         fault: ServerFault,
         cluster: &Arc<RealCluster>,
     ) -> Result<()> {
-        self.settling.closed().await;
+        timeout(SETTLE, self.settling.closed())
+            .await
+            .with_context(|| format!("a case was not ready for its fault within {SETTLE:?}"))?;
         self.stage.send_replace(FaultStage::Begun);
         let cluster = Arc::clone(cluster);
         spawn_blocking(move || fault.strike(&cluster)).await??;
@@ -118,8 +129,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_fault_waits_for_each_case_that_is_not_ready_and_lives() {
-        let (trigger, mut ready) = FaultTrigger::new();
-        let failed = ready.clone();
+        let trigger = FaultTrigger::new();
+        let (mut ready, failed) = (trigger.share(), trigger.share());
         {
             let mut begun = std::pin::pin!(ready.begun());
             let mut settled = std::pin::pin!(trigger.settling.closed());
@@ -127,7 +138,7 @@ mod tests {
             assert!(futures::poll!(&mut settled).is_pending());
             drop(failed);
             let patience = Duration::from_secs(10);
-            tokio::time::timeout(patience, settled).await.unwrap();
+            timeout(patience, settled).await.unwrap();
             trigger.stage.send_replace(FaultStage::Begun);
             begun.await.unwrap();
         }
