@@ -31,6 +31,9 @@ pub struct StopLimits {
 static CLOCK: LazyLock<SystemClock> = LazyLock::new(SystemClock::start);
 
 /// The limits of that term now, and again after each renewal. Ends with the term.
+///
+/// Whoever passes limits on after the deadline of those before has come too late, although the term goes on: the other process
+/// may have stopped the work by then. [`SharedInstant::remaining`] tells.
 pub fn limits(leadership: &Leadership) -> impl Stream<Item = StopLimits> + Send + use<> {
     let (reader, number) = leadership.reader();
     let state = (reader.clone(), None);

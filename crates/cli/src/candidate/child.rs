@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use elector_candidate::Leadership;
-use elector_candidate::supervise::{StopLimits, limits};
+use elector_candidate::supervise::{SharedInstant, StopLimits, limits};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ use super::own_program::own_program;
 use super::supervisor;
 use super::supervisor_pipe::{OrderWriter, SupervisorOrder};
 
-/// A command to run once per term.
+/// A command to run in each term.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     /// The command and its arguments; never empty.
@@ -36,6 +36,10 @@ pub(super) struct RunningCommand {
     leadership: Leadership,
     /// The limits that the supervisor gets next.
     limits: BoxStream<'static, StopLimits>,
+    /// When the supervisor asks the command to stop, unless it hears of another renewal before.
+    deadline: SharedInstant,
+    /// True if it may have asked although the term goes on: a renewal was answered before the deadline, and told after.
+    pub(super) may_be_told: bool,
     /// The end of the supervisor, and so of everything.
     exit: JoinHandle<io::Result<ExitStatus>>,
 }
@@ -68,6 +72,8 @@ impl RunningCommand {
                 orders: Some(orders),
                 leadership: leadership.clone(),
                 limits,
+                deadline: first.deadline,
+                may_be_told: false,
                 exit,
             }),
             Err(_) => {
@@ -83,12 +89,23 @@ impl RunningCommand {
         loop {
             tokio::select! {
                 biased;
-                Some(limits) = self.limits.next() => {
-                    self.order(&SupervisorOrder::Limits(limits));
+                Some(limits) = self.limits.next() => self.prolong(limits),
+                exit = &mut self.exit => {
+                    self.may_be_told |= self.deadline.remaining().is_zero();
+                    return exit?;
                 }
-                exit = &mut self.exit => return exit?,
             }
         }
+    }
+
+    /// Tells the supervisor of a renewal. Where that is too late the command is to end, be it told already or not.
+    fn prolong(&mut self, limits: StopLimits) {
+        self.order(&SupervisorOrder::Limits(limits));
+        if self.deadline.remaining().is_zero() {
+            self.may_be_told = true;
+            self.order(&SupervisorOrder::Terminate);
+        }
+        self.deadline = limits.deadline;
     }
 
     /// Stops the command: SIGTERM to its group, and SIGKILL to all that it has started when its time to stop is over.
@@ -155,7 +172,49 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
+    use elector_testing::TestTerm;
+    use futures::{FutureExt as _, stream};
+
+    use super::super::supervisor_pipe::OrderReader;
     use super::*;
+
+    /// The limits of a term whose belief ends so long from now.
+    fn limits_for(belief: Duration) -> StopLimits {
+        let term = TestTerm::new();
+        term.expire_after(belief);
+        let first = limits(&term.leadership()).boxed().next().now_or_never();
+        first.flatten().unwrap()
+    }
+
+    /// The command of a term with these deadlines, one after the other, once it has ended: the order to its supervisor after
+    /// the renewal, if any, and whether it may have been told to stop.
+    async fn ended(deadlines: [Duration; 2]) -> (Option<SupervisorOrder>, bool) {
+        let [first, next] = deadlines.map(limits_for);
+        let (reader, writer) = io::pipe().unwrap();
+        let mut running = RunningCommand {
+            orders: Some(OrderWriter::new(writer).unwrap()),
+            leadership: TestTerm::new().leadership(),
+            limits: stream::iter([next]).fuse().boxed(),
+            deadline: first.deadline,
+            may_be_told: false,
+            exit: tokio::spawn(async { Ok(ExitStatus::default()) }),
+        };
+        running.exit().await.unwrap();
+        running.orders = None;
+        let mut orders = OrderReader::new(reader.into()).unwrap();
+        assert_eq!(orders.next().await, Some(SupervisorOrder::Limits(next)));
+        (orders.next().await, running.may_be_told)
+    }
+
+    /// The supervisor has asked the command to stop, or is about to.
+    #[tokio::test]
+    async fn a_command_whose_supervisor_hears_of_a_renewal_too_late_is_to_stop() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let told = Some(SupervisorOrder::Terminate);
+        assert_eq!(ended([HOUR, HOUR]).await, (None, false));
+        assert_eq!(ended([Duration::ZERO, HOUR]).await, (told, true));
+        assert_eq!(ended([HOUR, Duration::ZERO]).await, (None, true));
+    }
 
     #[test]
     fn a_command_that_a_signal_ended_passes_it_on_as_shells_do() {

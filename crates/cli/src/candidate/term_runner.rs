@@ -118,24 +118,49 @@ pub(super) async fn run_command(
 ) -> anyhow::Result<ExitStatus> {
     let mut environment = environment(leadership);
     environment.extend(variables.iter().cloned());
-    let mut running = RunningCommand::start(leadership, program, environment)
-        .await
-        .context("run the command")?;
-    let status = tokio::select! {
-        biased;
-        _ = leadership.stopped() => running.stop().await,
-        status = running.exit() => status,
+    let run = || async {
+        let (program, environment) = (program.clone(), environment.clone());
+        let mut running = RunningCommand::start(leadership, program, environment)
+            .await
+            .context("run the command")?;
+        let status = tokio::select! {
+            biased;
+            _ = leadership.stopped() => running.stop().await,
+            status = running.exit() => status,
+        };
+        let status = status.context("wait for the command")?;
+        Ok((status, running.may_be_told))
     };
-    let status = status.context("wait for the command")?;
-    // The supervisor may have been the first to see that the belief is over: then the command has been stopped.
-    if !leadership.is_leader() {
-        leadership.stopped().await;
-    }
+    let status = run_to_end(leadership, run).await?;
     if retries && !status.success() && leadership.stop_reason().is_none() {
         bail!("run the command: {status}");
     }
     tracing::info!(part = leadership.part(), %status, "the command has ended");
     Ok(status)
+}
+
+/// Runs the command, which says how it ended and whether its supervisor may have stopped it; then again, if the term goes on.
+async fn run_to_end<F>(
+    leadership: &Leadership,
+    mut run: impl FnMut() -> F,
+) -> anyhow::Result<ExitStatus>
+where
+    F: Future<Output = anyhow::Result<(ExitStatus, bool)>>,
+{
+    loop {
+        let (status, may_be_told) = run().await?;
+        // The supervisor may have been the first to see that the belief is over.
+        if !leadership.is_leader() {
+            leadership.stopped().await;
+        }
+        if !may_be_told || leadership.stop_reason().is_some() {
+            return Ok(status);
+        }
+        tracing::warn!(
+            part = leadership.part(), %status,
+            "the command was stopped, because its supervisor heard of a renewal too late: running it again in this term"
+        );
+    }
 }
 
 fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
@@ -148,4 +173,33 @@ fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
     let part = leadership.part().map(str::to_owned);
     variables.extend(part.map(|part| ("ELECTOR_PART", part)));
     variables
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use elector_candidate::StopReason;
+    use elector_testing::TestTerm;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_that_its_supervisor_stopped_runs_again_in_a_term_that_goes_on() {
+        let term = TestTerm::new();
+        let leadership = term.leadership();
+        let ended = async |may_be_told: &[bool]| {
+            let mut runs = (1..).zip(may_be_told);
+            let run = || {
+                let (run, may_be_told) = runs.next().unwrap();
+                ready(Ok((ExitStatus::from_raw(run), *may_be_told)))
+            };
+            run_to_end(&leadership, run).await.unwrap().into_raw()
+        };
+        assert_eq!(ended(&[false]).await, 1);
+        assert_eq!(ended(&[true, true, false]).await, 3);
+        term.stop(StopReason::ShutDown);
+        assert_eq!(ended(&[true]).await, 1);
+    }
 }
