@@ -74,7 +74,7 @@ pub const FAULTS: &[FaultScenario] = faults! {
     "watches-frozen" "watches of all candidates silent for 40 s, leader killed after 2 s": AtAllAndEnd(FrozenWatches, s(40), Signal::KILL), 80, explains = s(9), sliced = true;
     "watches-broken" "watches of all candidates broken for 40 s, leader killed after 2 s": AtAllAndEnd(BrokenWatches, s(40), Signal::KILL), 80, explains = s(9);
     "hand-over-late" "replies to all candidates 3 s late for 40 s, leader ended by SIGTERM after 2 s": AtAllAndEnd(LateReplies(s(3)), s(40), Signal::TERM), 80, runs = 3, compared = true;
-    "apiserver-restarts" "the API server killed and started again at once, all clients on it": AtServer(Restart), 60, runs = 3, compared = true;
+    "apiserver-restarts" "the API server killed and started again at once, all clients on it": AtServer(Restart), 60, runs = 3, sliced = true, compared = true;
     "etcd-stopped-12" "etcd stopped for 12 s (SIGSTOP of the only member), as without a quorum": AtServer(PauseEtcd(s(12))), 60, runs = 3, compared = true;
     "annotated" "a stranger annotates the Lease ten times a second, for 40 s": Annotate(s(40)), 60, runs = 3;
     "lease-deleted" "Lease deleted by a stranger": Stranger(Delete, Undisturbed), 60, runs = 3, sliced = true, compared = true;
