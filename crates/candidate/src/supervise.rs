@@ -32,8 +32,8 @@ static CLOCK: LazyLock<SystemClock> = LazyLock::new(SystemClock::start);
 
 /// The limits of that term now, and again after each renewal. Ends with the term.
 ///
-/// Whoever passes limits on after the deadline of those before has come too late, although the term goes on: the other process
-/// may have stopped the work by then. [`SharedInstant::remaining`] tells.
+/// The other process stops the work at the deadline that it was told last. Limits that reach it later come too late, although
+/// the term goes on: so let it report whether it has stopped the work by itself.
 pub fn limits(leadership: &Leadership) -> impl Stream<Item = StopLimits> + Send + use<> {
     let (reader, number) = leadership.reader();
     let state = (reader.clone(), None);

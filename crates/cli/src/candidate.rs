@@ -18,7 +18,7 @@ mod routing;
 mod run_end;
 mod stop_timer;
 pub(crate) mod supervisor;
-mod supervisor_pipe;
+mod supervisor_socket;
 mod term_runner;
 mod warm_command;
 

@@ -2,13 +2,14 @@
 //! all that it has started before the lease is given up.
 
 use std::ffi::OsString;
-use std::io::{self, PipeReader};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use elector_candidate::Leadership;
-use elector_candidate::supervise::{SharedInstant, StopLimits, limits};
+use elector_candidate::supervise::{StopLimits, limits};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::sync::oneshot;
@@ -16,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::own_program::own_program;
 use super::supervisor;
-use super::supervisor_pipe::{OrderWriter, SupervisorOrder};
+use super::supervisor_socket::{CandidateEnd, SupervisorOrder};
 
 /// A command to run in each term.
 #[derive(Clone, Debug)]
@@ -31,15 +32,11 @@ pub(super) struct Program {
 
 /// A running command. Dropping it kills the command and all that it has started.
 pub(super) struct RunningCommand {
-    /// The pipe to the supervisor, whose end is the order to kill.
-    orders: Option<OrderWriter>,
+    /// The socket to the supervisor, whose end is the order to kill.
+    pub(super) supervisor: CandidateEnd,
     leadership: Leadership,
     /// The limits that the supervisor gets next.
     limits: BoxStream<'static, StopLimits>,
-    /// When the supervisor asks the command to stop, unless it hears of another renewal before.
-    deadline: SharedInstant,
-    /// True if it may have asked although the term goes on: a renewal was answered before the deadline, and told after.
-    pub(super) may_be_told: bool,
     /// The end of the supervisor, and so of everything.
     exit: JoinHandle<io::Result<ExitStatus>>,
 }
@@ -54,26 +51,23 @@ impl RunningCommand {
         program: Program,
         environment: Vec<(&'static str, String)>,
     ) -> io::Result<Self> {
-        let (reader, writer) = io::pipe()?;
-        let mut orders = OrderWriter::new(writer)?;
+        let (own_end, other_end) = CandidateEnd::pair()?;
         // Before it is started: from then on this process may be stopped at any moment.
         let mut limits = limits(leadership).fuse().boxed();
         let first = limits.next().await;
         let first = first.ok_or_else(|| io::Error::other("the term is over"))?;
-        orders.write(&SupervisorOrder::Limits(first))?;
+        own_end.order(&SupervisorOrder::Limits(first))?;
         let (started, has_started) = oneshot::channel();
         let exit = leadership.spawn_blocking(move || {
-            let mut supervisor = program.supervised(environment, reader).spawn()?;
+            let mut supervisor = program.supervised(environment, other_end).spawn()?;
             let _ = started.send(());
             supervisor.wait()
         });
         match has_started.await {
             Ok(()) => Ok(Self {
-                orders: Some(orders),
+                supervisor: own_end,
                 leadership: leadership.clone(),
                 limits,
-                deadline: first.deadline,
-                may_be_told: false,
                 exit,
             }),
             Err(_) => {
@@ -89,23 +83,10 @@ impl RunningCommand {
         loop {
             tokio::select! {
                 biased;
-                Some(limits) = self.limits.next() => self.prolong(limits),
-                exit = &mut self.exit => {
-                    self.may_be_told |= self.deadline.remaining().is_zero();
-                    return exit?;
-                }
+                Some(limits) = self.limits.next() => self.order(&SupervisorOrder::Limits(limits)),
+                exit = &mut self.exit => return exit?,
             }
         }
-    }
-
-    /// Tells the supervisor of a renewal. Where that is too late the command is to end, be it told already or not.
-    fn prolong(&mut self, limits: StopLimits) {
-        self.order(&SupervisorOrder::Limits(limits));
-        if self.deadline.remaining().is_zero() {
-            self.may_be_told = true;
-            self.order(&SupervisorOrder::Terminate);
-        }
-        self.deadline = limits.deadline;
     }
 
     /// Stops the command: SIGTERM to its group, and SIGKILL to all that it has started when its time to stop is over.
@@ -124,18 +105,16 @@ impl RunningCommand {
         }
         let had = asked.elapsed();
         // First the kill: a line may take as long as the reader of standard error likes.
-        self.orders = None;
+        self.supervisor.kill();
         tracing::warn!(
             "the command did not stop within {had:?}: killing it and all its descendants"
         );
         self.exit().await
     }
 
-    fn order(&mut self, order: &SupervisorOrder) {
-        if let Some(orders) = &mut self.orders {
-            // It fails where the command has just ended.
-            let _ = orders.write(order);
-        }
+    fn order(&self, order: &SupervisorOrder) {
+        // It fails where the command has just ended.
+        let _ = self.supervisor.order(order);
     }
 }
 
@@ -153,7 +132,7 @@ impl Program {
     pub(super) fn supervised(
         self,
         environment: Vec<(&'static str, String)>,
-        orders: PipeReader,
+        socket: OwnedFd,
     ) -> Command {
         let grace = format!("{}ns", self.grace.as_nanos());
         let mut command = Command::new(own_program());
@@ -161,64 +140,11 @@ impl Program {
             .args([supervisor::NAME, "--grace-period", &grace, "--"])
             .args(self.command)
             .envs(environment)
-            .stdin(orders)
+            .stdin(socket)
             .process_group(0);
         if self.output_to_stderr {
             command.stdout(io::stderr());
         }
         command
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use elector_testing::TestTerm;
-    use futures::{FutureExt as _, stream};
-
-    use super::super::supervisor_pipe::OrderReader;
-    use super::*;
-
-    /// The limits of a term whose belief ends so long from now.
-    fn limits_for(belief: Duration) -> StopLimits {
-        let term = TestTerm::new();
-        term.expire_after(belief);
-        let first = limits(&term.leadership()).boxed().next().now_or_never();
-        first.flatten().unwrap()
-    }
-
-    /// The command of a term with these deadlines, one after the other, once it has ended: the order to its supervisor after
-    /// the renewal, if any, and whether it may have been told to stop.
-    async fn ended(deadlines: [Duration; 2]) -> (Option<SupervisorOrder>, bool) {
-        let [first, next] = deadlines.map(limits_for);
-        let (reader, writer) = io::pipe().unwrap();
-        let mut running = RunningCommand {
-            orders: Some(OrderWriter::new(writer).unwrap()),
-            leadership: TestTerm::new().leadership(),
-            limits: stream::iter([next]).fuse().boxed(),
-            deadline: first.deadline,
-            may_be_told: false,
-            exit: tokio::spawn(async { Ok(ExitStatus::default()) }),
-        };
-        running.exit().await.unwrap();
-        running.orders = None;
-        let mut orders = OrderReader::new(reader.into()).unwrap();
-        assert_eq!(orders.next().await, Some(SupervisorOrder::Limits(next)));
-        (orders.next().await, running.may_be_told)
-    }
-
-    /// The supervisor has asked the command to stop, or is about to.
-    #[tokio::test]
-    async fn a_command_whose_supervisor_hears_of_a_renewal_too_late_is_to_stop() {
-        const HOUR: Duration = Duration::from_secs(3600);
-        let told = Some(SupervisorOrder::Terminate);
-        assert_eq!(ended([HOUR, HOUR]).await, (None, false));
-        assert_eq!(ended([Duration::ZERO, HOUR]).await, (told, true));
-        assert_eq!(ended([HOUR, Duration::ZERO]).await, (None, true));
-    }
-
-    #[test]
-    fn a_command_that_a_signal_ended_passes_it_on_as_shells_do() {
-        let [ended, terminated, killed] = [3 << 8, 15, 9].map(ExitStatus::from_raw);
-        assert_eq!([ended, terminated, killed].map(exit_code), [3, 143, 137]);
     }
 }

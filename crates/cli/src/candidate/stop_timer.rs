@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, SystemClock};
 
-use super::supervisor_pipe::SupervisorOrder;
+use super::supervisor_socket::SupervisorOrder;
 
 /// Stops the command when the limits say so, also where the process that holds the lease does not answer.
 #[derive(Clone, Copy, Debug)]

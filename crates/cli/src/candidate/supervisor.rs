@@ -1,8 +1,8 @@
 //! The process between `elector candidate` and its command: the parent of all that the command starts.
 //!
 //! ```text
-//!   elector candidate ── orders (a pipe) ──> elector supervise ──> elector exec-with-parent, which becomes CMD
-//!                     <── exit code ───────── adopts orphans          └──> what CMD starts
+//!   elector candidate ── orders (a socket) ──> elector supervise ──> elector exec-with-parent, which becomes CMD
+//!                     <── exit code ─────────── adopts orphans          └──> what CMD starts
 //! ```
 //!
 //! A descendant whose parent dies becomes a child of the supervisor, also one in a session of its own. So the supervisor
@@ -10,12 +10,13 @@
 //! the command. It is a process of its own because there it may wait for any child: in `elector candidate`, that would
 //! take the exit codes of children that belong to others, such as a credential plugin.
 //!
-//! The end of the pipe is the order to kill, so that nothing outlives an `elector candidate` that was killed. The command
+//! The end of the socket is the order to kill, so that nothing outlives an `elector candidate` that was killed. The command
 //! itself dies with the supervisor. What the command has started does not, where the supervisor is killed.
 //!
 //! An `elector candidate` that is stopped (SIGSTOP, a debugger, a frozen cgroup) gives no orders. So it tells the limits
 //! of the command with each renewal, and without a newer renewal the supervisor stops the command by itself, at the same
-//! moments at which `elector candidate` would have. A warm command has limits while its candidate leads.
+//! moments at which `elector candidate` would have. It reports that: where it hears of a renewal only after its deadline, it
+//! has stopped a command whose term goes on. A warm command has limits while its candidate leads.
 
 use std::ffi::OsString;
 use std::io;
@@ -37,10 +38,10 @@ use super::exec_child;
 use super::own_program::own_program;
 use super::reaper::{ReapedState, Reaper};
 use super::stop_timer::{StopStep, StopTimer};
-use super::supervisor_pipe::OrderReader;
+use super::supervisor_socket::SupervisorEnd;
 use crate::block_on::block_on;
 
-/// The hidden sub-command. Its standard input is the pipe that orders come by.
+/// The hidden sub-command. Its standard input is the socket that orders come by.
 #[derive(Debug, Args)]
 pub(crate) struct SupervisorArgs {
     /// How long the command may take to stop.
@@ -81,11 +82,13 @@ pub(crate) fn run(args: &SupervisorArgs) -> anyhow::Result<ExitCode> {
 async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
     let _caught = catch_signals()?;
     let clock = SystemClock::start();
-    let mut orders = OrderReader::new(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let mut candidate = SupervisorEnd::new(io::stdin().as_fd().try_clone_to_owned()?)?;
     let mut timer = StopTimer::new(grace);
-    let first = orders.next().await;
+    let first = candidate.next_order().await;
     if timer.handle_order(first, &clock) != StopStep::Nothing {
-        return Err(io::Error::other("the pipe ended before the limits arrived"));
+        return Err(io::Error::other(
+            "the socket ended before the limits arrived",
+        ));
     }
     let mut reaper = Reaper::start(|| start(command))?;
     let mut kill = None;
@@ -104,15 +107,19 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
         }
         let step = tokio::select! {
             biased;
-            order = orders.next(), if kill.is_none() => timer.handle_order(order, &clock),
+            order = candidate.next_order(), if kill.is_none() => timer.handle_order(order, &clock),
             () = reaper.ended() => StopStep::Nothing,
             () = next_round(kill) => StopStep::Nothing,
             () = next_step(timer, &clock), if kill.is_none() => {
-                if orders.is_waiting() {
+                if candidate.has_order() {
                     // A process that was stopped may learn the time before it learns of a renewal.
-                    timer.handle_order(orders.next().await, &clock)
+                    timer.handle_order(candidate.next_order().await, &clock)
                 } else {
-                    timer.step(clock.holder())
+                    let step = timer.step(clock.holder());
+                    if step != StopStep::Nothing {
+                        candidate.report_stop();
+                    }
+                    step
                 }
             }
         };

@@ -129,7 +129,7 @@ pub(super) async fn run_command(
             status = running.exit() => status,
         };
         let status = status.context("wait for the command")?;
-        Ok((status, running.may_be_told))
+        Ok((status, running.supervisor.take_report()))
     };
     let status = run_to_end(leadership, run).await?;
     if retries && !status.success() && leadership.stop_reason().is_none() {
@@ -139,7 +139,7 @@ pub(super) async fn run_command(
     Ok(status)
 }
 
-/// Runs the command, which says how it ended and whether its supervisor may have stopped it; then again, if the term goes on.
+/// Runs the command, which says how it ended and whether its supervisor stopped it by itself; then again, if the term goes on.
 async fn run_to_end<F>(
     leadership: &Leadership,
     mut run: impl FnMut() -> F,
@@ -148,12 +148,12 @@ where
     F: Future<Output = anyhow::Result<(ExitStatus, bool)>>,
 {
     loop {
-        let (status, may_be_told) = run().await?;
+        let (status, was_stopped) = run().await?;
         // The supervisor may have been the first to see that the belief is over.
         if !leadership.is_leader() {
             leadership.stopped().await;
         }
-        if !may_be_told || leadership.stop_reason().is_some() {
+        if !was_stopped || leadership.stop_reason().is_some() {
             return Ok(status);
         }
         tracing::warn!(
@@ -189,11 +189,11 @@ mod tests {
     async fn a_command_that_its_supervisor_stopped_runs_again_in_a_term_that_goes_on() {
         let term = TestTerm::new();
         let leadership = term.leadership();
-        let ended = async |may_be_told: &[bool]| {
-            let mut runs = (1..).zip(may_be_told);
+        let ended = async |was_stopped: &[bool]| {
+            let mut runs = (1..).zip(was_stopped);
             let run = || {
-                let (run, may_be_told) = runs.next().unwrap();
-                ready(Ok((ExitStatus::from_raw(run), *may_be_told)))
+                let (run, was_stopped) = runs.next().unwrap();
+                ready(Ok((ExitStatus::from_raw(run), *was_stopped)))
             };
             run_to_end(&leadership, run).await.unwrap().into_raw()
         };

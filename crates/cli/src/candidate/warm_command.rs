@@ -1,7 +1,7 @@
 //! The command that runs on between the terms, and learns of them by asking: started once, limited while its candidate leads.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use elector_candidate::Leadership;
 use elector_candidate::supervise::{StopLimits, limits};
@@ -11,13 +11,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use super::child::{self, Program};
-use super::supervisor_pipe::{OrderWriter, SupervisorOrder};
+use super::supervisor_socket::{CandidateEnd, SupervisorOrder};
 
 /// A command that runs, whoever leads. It is killed where the last of the clones is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct WarmCommand {
-    /// The pipe to the supervisor, whose end is the order to kill.
-    orders: Arc<Mutex<Option<OrderWriter>>>,
+    /// The socket to the supervisor, whose end is the order to kill.
+    supervisor: Arc<CandidateEnd>,
     /// Its exit code, once nothing is left of it.
     exit: watch::Receiver<Option<u8>>,
 }
@@ -39,20 +39,23 @@ impl WarmCommand {
         program: Program,
         environment: Vec<(&'static str, String)>,
     ) -> io::Result<Self> {
-        let (reader, writer) = io::pipe()?;
-        let mut orders = OrderWriter::new(writer)?;
-        orders.write(&SupervisorOrder::Standby)?;
-        let mut supervisor = program.supervised(environment, reader).spawn()?;
+        let (own_end, other_end) = CandidateEnd::pair()?;
+        own_end.order(&SupervisorOrder::Standby)?;
+        let mut process = program.supervised(environment, other_end).spawn()?;
+        let supervisor = Arc::new(own_end);
         let (ended, exit) = watch::channel(None);
+        let reports = Arc::downgrade(&supervisor);
         tokio::task::spawn_blocking(move || {
-            let code = supervisor.wait().map_or(1, child::exit_code);
+            let code = process.wait().map_or(1, child::exit_code);
+            if reports.upgrade().is_some_and(|it| it.take_report()) {
+                tracing::warn!(
+                    "the supervisor killed the command at the limit of its lease, or at the end of its grace period"
+                );
+            }
             tracing::info!(code, "the command has ended");
             ended.send_replace(Some(code));
         });
-        Ok(Self {
-            orders: Arc::new(Mutex::new(Some(orders))),
-            exit,
-        })
+        Ok(Self { supervisor, exit })
     }
 
     /// Waits until nothing is left of the command. Returns its exit code.
@@ -91,15 +94,8 @@ impl WarmCommand {
     }
 
     fn order(&self, order: &SupervisorOrder) {
-        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(orders) = &mut *orders {
-            // It fails where the command has just ended.
-            let _ = orders.write(order);
-        }
-    }
-
-    fn kill(&self) {
-        *self.orders.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // It fails where the command has just ended.
+        let _ = self.supervisor.order(order);
     }
 }
 
@@ -126,7 +122,7 @@ impl LimitedCommand {
             return;
         }
         // First the kill: a line may take as long as the reader of standard error likes.
-        self.command.kill();
+        self.command.supervisor.kill();
         tracing::warn!(
             "the command did not say in its time that it has stopped (POST /release): killing it and all its descendants"
         );
@@ -137,7 +133,7 @@ impl LimitedCommand {
 impl Drop for LimitedCommand {
     fn drop(&mut self) {
         if self.stops.is_some() {
-            self.command.kill();
+            self.command.supervisor.kill();
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The hidden sub-commands between `elector candidate` and its command, and above it as process 1.
 
 use std::fs;
-use std::io::{PipeWriter, Write as _, pipe};
+use std::io::Write as _;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,10 +18,12 @@ use serde_json::json;
 
 use crate::{runs, state};
 
-/// A supervisor and the pipe to it.
+/// A supervisor and the socket to it.
 struct SupervisedScript {
     process: Child,
-    orders: Option<PipeWriter>,
+    socket: UnixStream,
+    /// The end of the supervisor.
+    other_end: UnixStream,
     folder: tempfile::TempDir,
 }
 
@@ -69,16 +74,17 @@ impl SupervisedScript {
 
     fn start_command(command: &[&str], stderr: Stdio) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (reader, orders) = pipe().unwrap();
+        let (socket, other_end) = UnixStream::pair().unwrap();
         let process = elector(&["supervise", "--grace-period", "1h", "--"], folder.path())
             .args(command)
-            .stdin(reader)
+            .stdin(OwnedFd::from(other_end.try_clone().unwrap()))
             .stderr(stderr)
             .spawn()
             .unwrap();
         let mut supervised = Self {
             process,
-            orders: Some(orders),
+            socket,
+            other_end,
             folder,
         };
         supervised.order(&limits(HOUR, HOUR));
@@ -96,8 +102,8 @@ impl SupervisedScript {
     }
 
     fn order(&mut self, order: &str) {
-        let orders = self.orders.as_mut().unwrap();
-        orders.write_all(format!("{order}\n").as_bytes()).unwrap();
+        let order = format!("{order}\n");
+        self.socket.write_all(order.as_bytes()).unwrap();
     }
 
     fn order_to_terminate(&mut self) {
@@ -105,7 +111,7 @@ impl SupervisedScript {
     }
 
     fn order_to_kill(&mut self) {
-        drop(self.orders.take());
+        let _ = self.socket.shutdown(Shutdown::Write);
     }
 
     /// True where the command got one order to stop, and no more.
@@ -116,12 +122,17 @@ impl SupervisedScript {
 
     /// Says when the supervisor has read all orders.
     fn has_read(&self) -> Option<()> {
-        let left = ioctl_fionread(self.orders.as_ref().unwrap()).unwrap();
+        let left = ioctl_fionread(&self.other_end).unwrap();
         (left == 0).then_some(())
     }
 
     fn code(&mut self) -> i32 {
         end(&mut self.process).code().unwrap()
+    }
+
+    /// True if the supervisor has reported that it stopped the command by itself.
+    fn has_reported(&self) -> bool {
+        ioctl_fionread(&self.socket).unwrap() > 0
     }
 }
 
@@ -136,7 +147,9 @@ impl Drop for SupervisedScript {
 
 #[test]
 fn the_exit_code_is_that_of_the_command() {
-    assert_eq!(SupervisedScript::start("exit 7").code(), 7);
+    let mut supervised = SupervisedScript::start("exit 7");
+    assert_eq!(supervised.code(), 7);
+    assert!(!supervised.has_reported());
     assert_eq!(SupervisedScript::start("kill -KILL $$").code(), 137);
     assert_eq!(SupervisedScript::start("exec /no/such/command").code(), 127);
     let mut missing = SupervisedScript::start_command(&["/no/such/command"], Stdio::null());
@@ -144,7 +157,7 @@ fn the_exit_code_is_that_of_the_command() {
 }
 
 #[test]
-fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() {
+fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_orders_end() {
     let script =
         format!("(trap '' TERM; echo x > ready; exec sleep 300) & echo $! > child; {STUBBORN}");
     let mut supervised = SupervisedScript::start(&script);
@@ -162,12 +175,16 @@ fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() 
 /// By an order, or at the deadline: the process that holds the lease may be stopped, and then no order comes.
 #[test]
 fn a_command_that_obeys_is_not_killed() {
-    for order in ["\"terminate\"".to_owned(), limits(Duration::ZERO, HOUR)] {
+    for (order, is_reported) in [
+        ("\"terminate\"".to_owned(), false),
+        (limits(Duration::ZERO, HOUR), true),
+    ] {
         let script = "trap 'exit 3' TERM; echo $$ > command; while :; do sleep 0.05; done";
         let mut supervised = SupervisedScript::start(script);
         supervised.pid("command");
         supervised.order(&order);
         assert_eq!(supervised.code(), 3);
+        assert_eq!(supervised.has_reported(), is_reported);
     }
 }
 
@@ -187,6 +204,7 @@ fn a_command_that_was_paused_for_longer_than_its_lease_is_killed_at_once() {
     supervised.pid("command");
     supervised.order(&limits(Duration::ZERO, Duration::ZERO));
     assert_eq!(supervised.code(), 137);
+    assert!(supervised.has_reported());
     assert!(!supervised.folder.path().join("told").exists());
 }
 
@@ -224,9 +242,10 @@ fn nothing_is_started_without_limits() {
         "started",
     ];
     let mut supervisor = elector(&script, folder.path());
-    let supervisor = supervisor.stdin(Stdio::piped()).stderr(Stdio::null());
-    let mut supervisor = supervisor.spawn().unwrap();
-    drop(supervisor.stdin.take());
+    let (socket, other_end) = UnixStream::pair().unwrap();
+    drop(socket);
+    let supervisor = supervisor.stdin(OwnedFd::from(other_end));
+    let mut supervisor = supervisor.stderr(Stdio::null()).spawn().unwrap();
     assert_eq!(end(&mut supervisor).code(), Some(1));
     assert!(!folder.path().join("started").exists());
 }
