@@ -186,7 +186,7 @@ impl Leadership {
     where
         T: Send + 'static,
     {
-        self.tasks.spawn_blocking(function)
+        self.tasks.spawn_blocking(|_| function())
     }
 
     /// An entry that keeps the lease from being given away as long as it is there, as a task does that cannot be

@@ -51,7 +51,7 @@
 //! | `metrics` | `Metrics`: what candidates do, in figures for Prometheus | |
 //! | `prometheus-client-0-25` | `Metrics::register` | prometheus-client 0.25 |
 //! | `tokio-util-0-7` | `Leadership::cancellation_token` | tokio-util 0.7 |
-//! | `supervise` | module `supervise`: limits for work in another process | |
+//! | `supervise` | module `supervise`: limits for work in another process, and waiting for it | |
 //! | `test-util` | `TestTerm`: a guard for unit tests of work, without an election. For `dev-dependencies`; the crate `elector-testing` brings it, with an API server in memory | |
 //!
 //! None is on by default: a candidate then brings no TLS, no proxies, no command line and no log, and uses the client

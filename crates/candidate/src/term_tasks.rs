@@ -32,10 +32,18 @@ struct TaskRegistry {
 #[derive(Default)]
 struct RunningTasks {
     next: u64,
-    /// Those that have not ended. A handle is missing while its task is being spawned.
-    running: BTreeMap<u64, Option<AbortHandle>>,
+    /// Those that have not ended.
+    running: BTreeMap<u64, RunningTask>,
     /// The first panic that has not been reported.
     panic: Option<String>,
+}
+
+#[derive(Default)]
+struct RunningTask {
+    /// Missing while the task is being spawned.
+    handle: Option<AbortHandle>,
+    /// True if it only waits for what was killed.
+    is_killed: bool,
 }
 
 /// The entry of a task in the registry, for as long as anything of the task is there.
@@ -74,7 +82,7 @@ impl TermTasks {
     /// The same for a function that blocks its thread, and that cannot be cancelled once it runs.
     pub(crate) fn spawn_blocking<T>(
         &self,
-        function: impl FnOnce() -> T + Send + 'static,
+        function: impl FnOnce(&TaskEntry) -> T + Send + 'static,
     ) -> JoinHandle<T>
     where
         T: Send + 'static,
@@ -85,7 +93,8 @@ impl TermTasks {
         let number = entry.number;
         let handle = spawn_blocking(move || {
             let entry = entry;
-            catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|panic| {
+            let function = AssertUnwindSafe(|| function(&entry));
+            catch_unwind(function).unwrap_or_else(|panic| {
                 entry.registry.note_panic(panic_text(&*panic));
                 resume_unwind(panic)
             })
@@ -102,8 +111,7 @@ impl TermTasks {
             tasks
                 .running
                 .values()
-                .flatten()
-                .cloned()
+                .filter_map(|task| task.handle.clone())
                 .collect::<Vec<_>>()
         };
         // An abort may drop a task on the spot, and its entry takes the lock.
@@ -116,6 +124,12 @@ impl TermTasks {
     pub(crate) fn is_empty(&self) -> bool {
         let tasks = self.shared.lock();
         tasks.running.is_empty() && tasks.panic.is_none()
+    }
+
+    /// True if all that is left waits for what was killed, and acts no more.
+    pub(crate) fn are_killed(&self) -> bool {
+        let tasks = self.shared.lock();
+        tasks.running.values().all(|task| task.is_killed)
     }
 
     /// The message of the first panic that has not been taken yet.
@@ -136,7 +150,7 @@ impl TermTasks {
         }
         let number = tasks.next;
         tasks.next += 1;
-        tasks.running.insert(number, None);
+        tasks.running.insert(number, RunningTask::default());
         Some(TaskEntry {
             number,
             registry: Arc::clone(&self.shared),
@@ -168,7 +182,7 @@ impl TaskRegistry {
     fn set_handle(&self, number: u64, handle: &AbortHandle) {
         let mut tasks = self.lock();
         if let Some(running) = tasks.running.get_mut(&number) {
-            *running = Some(handle.clone());
+            running.handle = Some(handle.clone());
         }
         let closed = self.is_closed();
         drop(tasks);
@@ -186,6 +200,17 @@ impl TaskRegistry {
 
 // === impl TaskEntry ===
 
+impl TaskEntry {
+    /// From now on the task only waits for what was killed.
+    #[cfg(feature = "supervise")]
+    pub(crate) fn note_killed(&self) {
+        let mut tasks = self.registry.lock();
+        if let Some(task) = tasks.running.get_mut(&self.number) {
+            task.is_killed = true;
+        }
+    }
+}
+
 impl fmt::Debug for TaskEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TaskEntry").field(&self.number).finish()
@@ -194,9 +219,9 @@ impl fmt::Debug for TaskEntry {
 
 impl Drop for TaskEntry {
     fn drop(&mut self) {
-        let handle = self.registry.lock().running.remove(&self.number);
+        let task = self.registry.lock().running.remove(&self.number);
         // Outside of the lock: this may be the last that is left of the task.
-        drop(handle);
+        drop(task);
         self.registry.changed.notify_one();
     }
 }
@@ -243,7 +268,7 @@ mod tests {
         tasks.close();
         let spawned = tasks.spawn(async {});
         assert!(tasks.is_empty());
-        let blocking = tasks.spawn_blocking(|| {});
+        let blocking = tasks.spawn_blocking(|_| {});
         assert!(tasks.is_empty());
         assert!(spawned.await.unwrap_err().is_cancelled());
         assert!(blocking.await.unwrap_err().is_cancelled());

@@ -28,11 +28,19 @@ enum WorkStage {
     Dropped {
         until: Instant,
     },
+    /// Dropped, and what is left of it was killed.
+    Killed {
+        until: Instant,
+    },
     Stuck,
 }
 
 /// The time that dropped work may take to reach a point where it awaits something.
 const DROP_GRACE: Duration = Duration::from_secs(1);
+
+/// The time that the kernel may take for what was killed, which acts no more: a process that dies may have to wait for a
+/// disk, or for memory that others are searched for.
+const KILL_GRACE: Duration = Duration::from_secs(10);
 
 // === impl TermWork ===
 
@@ -58,28 +66,38 @@ impl TermWork {
         self.future.is_empty() && self.guard.tasks.is_empty()
     }
 
+    /// True if nothing of the work can act any more, and what was killed is still there.
+    fn is_killed(&self) -> bool {
+        self.future.is_empty() && self.guard.tasks.are_killed()
+    }
+
     /// Drops the work and its tasks when their time is up. Says whether it has done so now.
     pub(crate) fn enforce(&mut self, now: Instant) -> bool {
         if self.limit().is_none_or(|limit| now < limit) {
             return false;
         }
-        let is_dropped = self.stage != WorkStage::Running;
-        self.stage = if is_dropped {
-            WorkStage::Stuck
-        } else {
-            self.future.abort_all();
-            self.guard.tasks.close();
-            let until = now.after(DROP_GRACE);
-            WorkStage::Dropped { until }
+        let stage = self.stage;
+        self.stage = match stage {
+            WorkStage::Running => {
+                self.future.abort_all();
+                self.guard.tasks.close();
+                let until = now.after(DROP_GRACE);
+                WorkStage::Dropped { until }
+            }
+            WorkStage::Dropped { .. } if self.is_killed() => {
+                let until = now.after(KILL_GRACE);
+                WorkStage::Killed { until }
+            }
+            _ => WorkStage::Stuck,
         };
-        !is_dropped
+        stage == WorkStage::Running
     }
 
     /// When to look at it again.
     pub(crate) fn limit(&self) -> Option<Instant> {
         match self.stage {
             WorkStage::Running => self.guard.stop_by(),
-            WorkStage::Dropped { until } => Some(until),
+            WorkStage::Dropped { until } | WorkStage::Killed { until } => Some(until),
             WorkStage::Stuck => None,
         }
     }
@@ -124,5 +142,48 @@ impl Drop for TermWork {
     fn drop(&mut self) {
         // A clone of the guard keeps the tasks, and must not keep them alive.
         self.guard.tasks.close();
+    }
+}
+
+#[cfg(test)]
+#[cfg(all(feature = "supervise", feature = "test-util"))]
+mod tests {
+    use std::future::ready;
+
+    use elector_protocol::holder::{Loss, StopReason};
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::TestTerm;
+
+    #[tokio::test]
+    async fn what_blocks_is_left_behind_after_a_second_and_what_was_killed_after_ten_more() {
+        for (killed, blocked, returns, left_after) in [
+            (2, 0, true, 11),
+            (2, 0, false, 1),
+            (2, 1, true, 1),
+            (0, 1, true, 1),
+        ] {
+            let term = TestTerm::new();
+            let guard = term.leadership();
+            let entries: Vec<_> = (0..killed + blocked).map_while(|_| guard.hold()).collect();
+            for entry in &entries[..killed] {
+                entry.note_killed();
+            }
+            let mut make = |_| ready(Ok(())).boxed();
+            let mut work = TermWork::start(guard, &Handle::current(), &mut make);
+            if returns {
+                assert!(work.change().await.is_some());
+            }
+            term.stop(StopReason::Lost(Loss::DeadlinePassed));
+            let limit = work.limit().unwrap();
+            let mut last = limit;
+            while let Some(next) = work.limit() {
+                last = next;
+                assert_eq!(work.enforce(next), next == limit);
+            }
+            assert!(work.is_stuck() && !work.is_gone());
+            assert_eq!(last.since(limit), Duration::from_secs(left_after));
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use elector_candidate::Leadership;
-use elector_candidate::supervise::{StopLimits, limits};
+use elector_candidate::supervise::{StopLimits, limits, spawn_wait};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::sync::oneshot;
@@ -32,14 +32,16 @@ pub(super) struct Program {
 
 /// A running command. Dropping it kills the command and all that it has started.
 pub(super) struct RunningCommand {
-    /// The socket to the supervisor, whose end is the order to kill.
-    pub(super) supervisor: CandidateEnd,
+    supervisor: CandidateEnd,
     leadership: Leadership,
     /// The limits that the supervisor gets next.
     limits: BoxStream<'static, StopLimits>,
     /// The end of the supervisor, and so of everything.
-    exit: JoinHandle<io::Result<ExitStatus>>,
+    exit: JoinHandle<io::Result<SupervisedExit>>,
 }
+
+/// The exit status of a command, and whether its supervisor stopped it by itself.
+pub(super) type SupervisedExit = (ExitStatus, bool);
 
 // === impl RunningCommand ===
 
@@ -51,17 +53,18 @@ impl RunningCommand {
         program: Program,
         environment: Vec<(&'static str, String)>,
     ) -> io::Result<Self> {
-        let (own_end, other_end) = CandidateEnd::pair()?;
+        let (own_end, reports, other_end) = CandidateEnd::pair()?;
         // Before it is started: from then on this process may be stopped at any moment.
         let mut limits = limits(leadership).fuse().boxed();
         let first = limits.next().await;
         let first = first.ok_or_else(|| io::Error::other("the term is over"))?;
-        own_end.order(&SupervisorOrder::Limits(first))?;
+        own_end.order(&SupervisorOrder::Limits(first));
         let (started, has_started) = oneshot::channel();
-        let exit = leadership.spawn_blocking(move || {
+        let exit = spawn_wait(leadership, move |command| {
             let mut supervisor = program.supervised(environment, other_end).spawn()?;
             let _ = started.send(());
-            supervisor.wait()
+            let stopped_by_supervisor = reports.read(|| command.note_killed());
+            Ok((supervisor.wait()?, stopped_by_supervisor))
         });
         match has_started.await {
             Ok(()) => Ok(Self {
@@ -79,11 +82,11 @@ impl RunningCommand {
 
     /// Waits until the command has exited and nothing of what it has started is left. Meanwhile the supervisor hears
     /// of each renewal.
-    pub(super) async fn exit(&mut self) -> io::Result<ExitStatus> {
+    pub(super) async fn exit(&mut self) -> io::Result<SupervisedExit> {
         loop {
             tokio::select! {
                 biased;
-                Some(limits) = self.limits.next() => self.order(&SupervisorOrder::Limits(limits)),
+                Some(limits) = self.limits.next() => self.supervisor.order(&SupervisorOrder::Limits(limits)),
                 exit = &mut self.exit => return exit?,
             }
         }
@@ -91,11 +94,12 @@ impl RunningCommand {
 
     /// Stops the command: SIGTERM to its group, and SIGKILL to all that it has started when its time to stop is over.
     /// Each renewal that succeeds meanwhile leaves it more of its grace period. Without time it is killed at once.
-    pub(super) async fn stop(&mut self) -> io::Result<ExitStatus> {
+    pub(super) async fn stop(&mut self) -> io::Result<SupervisedExit> {
         let asked = Instant::now();
         let mut patience = self.leadership.time_to_stop();
-        if !patience.is_zero() {
-            self.order(&SupervisorOrder::Terminate);
+        let is_asked = !patience.is_zero();
+        if is_asked {
+            self.supervisor.order(&SupervisorOrder::Terminate);
         }
         while !patience.is_zero() {
             if let Ok(exit) = tokio::time::timeout(patience, self.exit()).await {
@@ -106,15 +110,16 @@ impl RunningCommand {
         let had = asked.elapsed();
         // First the kill: a line may take as long as the reader of standard error likes.
         self.supervisor.kill();
-        tracing::warn!(
-            "the command did not stop within {had:?}: killing it and all its descendants"
-        );
+        if is_asked {
+            tracing::warn!(
+                "the command did not stop within {had:?}: killing it and all its descendants"
+            );
+        } else {
+            tracing::warn!(
+                "no time is left to stop the command: killing it and all its descendants"
+            );
+        }
         self.exit().await
-    }
-
-    fn order(&self, order: &SupervisorOrder) {
-        // It fails where the command has just ended.
-        let _ = self.supervisor.order(order);
     }
 }
 

@@ -7,7 +7,7 @@ pub(super) use self::other::{adopt_orphans, kill_all};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, HashSet};
     use std::{fs, io};
 
     use rustix::process::{
@@ -28,13 +28,23 @@ mod linux {
         Ok(set_child_subreaper(Some(getpid()))?)
     }
 
-    /// Sends SIGKILL to all descendants that are found. One that forks at this very moment may be missed, so this is
-    /// to be repeated until no child is left.
-    pub(crate) fn kill_all() -> io::Result<()> {
-        for process in descendants()? {
-            kill(process);
+    /// Sends SIGKILL to all descendants that are found. One that is forked at this very moment may be missed, so this is
+    /// to be repeated until no child is left. `killed` has id and start time of each that was. True if all had been killed
+    /// before: those fork no more.
+    pub(crate) fn kill_all(killed: &mut HashSet<(Pid, u64)>) -> io::Result<bool> {
+        Ok(kill_each(&descendants()?, killed))
+    }
+
+    fn kill_each(found: &[ListedProcess], killed: &mut HashSet<(Pid, u64)>) -> bool {
+        let mut all_known = true;
+        for process in found {
+            let known = (process.id, process.start_time);
+            all_known &= killed.contains(&known);
+            if kill(process) {
+                killed.insert(known);
+            }
         }
-        Ok(())
+        all_known
     }
 
     fn descendants() -> io::Result<Vec<ListedProcess>> {
@@ -71,18 +81,20 @@ mod linux {
         })
     }
 
-    /// Kills that process and no other that has taken its id in between. Failure means that it is gone or is not ours
-    /// to kill, and shows in the next list.
-    fn kill(process: ListedProcess) {
+    /// Kills that process and no other that has taken its id in between. False means that it is gone or is not ours to
+    /// kill, and shows in the next list.
+    fn kill(process: &ListedProcess) -> bool {
         let same = |read: ListedProcess| read.start_time == process.start_time;
         let open = pidfd_open(process.id, PidfdFlags::empty());
-        if read(process.id).is_some_and(same) {
-            let _ = match open {
-                Ok(open) => pidfd_send_signal(open, Signal::KILL),
-                // A kernel that has no such call yet, or a filter that does not know it.
-                Err(_) => kill_process(process.id, Signal::KILL),
-            };
+        if !read(process.id).is_some_and(same) {
+            return false;
         }
+        let killed = match open {
+            Ok(open) => pidfd_send_signal(open, Signal::KILL),
+            // A kernel that has no such call yet, or a filter that does not know it.
+            Err(_) => kill_process(process.id, Signal::KILL),
+        };
+        killed.is_ok()
     }
 
     #[cfg(test)]
@@ -104,11 +116,16 @@ mod linux {
             let found = descendants().unwrap();
             let of = |parent: i32| found.iter().filter(|one| one.parent == parent).count();
             assert_eq!(of(id), 1, "{found:?}");
-            assert!(found.iter().any(|one| one.id.as_raw_nonzero().get() == id));
             assert!(found.iter().all(|one| one.id != getpid()));
+            let own_child = found.iter().find(|one| one.id == Pid::from_child(&child));
             let its_child = found.iter().find(|one| one.parent == id).unwrap();
-            kill(*its_child);
+            let mut killed = HashSet::new();
+            assert!(!kill_each(&[*its_child], &mut killed), "it is new");
+            assert!(kill_each(&[*its_child], &mut killed), "no other is left");
             assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
+            let gone = [*its_child, *own_child.unwrap()];
+            assert!(!kill_each(&gone, &mut killed), "one is new");
+            assert!(!kill_each(&gone, &mut killed), "and was never killed");
         }
 
         #[test]
@@ -117,7 +134,7 @@ mod linux {
             let id = Pid::from_child(&child);
             let mut other = read(id).unwrap();
             other.start_time += 1;
-            kill(other);
+            kill(&other);
             drop(child.stdin.take());
             assert!(child.wait().unwrap().success());
         }
@@ -126,7 +143,10 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod other {
+    use std::collections::HashSet;
     use std::io;
+
+    use rustix::process::Pid;
 
     /// No orphan can be adopted here: it belongs to process 1.
     #[expect(clippy::unnecessary_wraps, reason = "the same signature everywhere")]
@@ -136,7 +156,7 @@ mod other {
 
     /// No list of processes here: what has left the command's group goes on.
     #[expect(clippy::unnecessary_wraps, reason = "the same signature everywhere")]
-    pub(crate) fn kill_all() -> io::Result<()> {
-        Ok(())
+    pub(crate) fn kill_all(_: &mut HashSet<(Pid, u64)>) -> io::Result<bool> {
+        Ok(false)
     }
 }

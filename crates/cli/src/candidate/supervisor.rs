@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   elector candidate ── orders (a socket) ──> elector supervise ──> elector exec-with-parent, which becomes CMD
-//!                     <── exit code ─────────── adopts orphans          └──> what CMD starts
+//!                     <── reports, exit code ── adopts orphans          └──> what CMD starts
 //! ```
 //!
 //! A descendant whose parent dies becomes a child of the supervisor, also one in a session of its own. So the supervisor
@@ -17,7 +17,10 @@
 //! of the command with each renewal, and without a newer renewal the supervisor stops the command by itself, at the same
 //! moments at which `elector candidate` would have. It reports that: where it hears of a renewal only after its deadline, it
 //! has stopped a command whose term goes on. A warm command has limits while its candidate leads.
+//!
+//! It reports as well that all have been killed that are still there: they act no more, and are left to the kernel.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -38,7 +41,7 @@ use super::exec_child;
 use super::own_program::own_program;
 use super::reaper::{ReapedState, Reaper};
 use super::stop_timer::{StopStep, StopTimer};
-use super::supervisor_socket::SupervisorEnd;
+use super::supervisor_socket::{SupervisorEnd, SupervisorReport};
 use crate::block_on::block_on;
 
 /// The hidden sub-command. Its standard input is the socket that orders come by.
@@ -91,7 +94,7 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
         ));
     }
     let mut reaper = Reaper::start(|| start(command))?;
-    let mut kill = None;
+    let (mut kill, mut killed) = (None, HashSet::new());
     loop {
         match reaper.reap()? {
             ReapedState::NoneLeft(code) => return Ok(code),
@@ -103,7 +106,9 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
         if kill.as_mut().is_some_and(|it| it.begins(Instant::now())) {
             // The group at once, what has left it as soon as it is found.
             signal_group(&reaper, Signal::KILL);
-            descendants::kill_all()?;
+            if descendants::kill_all(&mut killed)? {
+                candidate.report(SupervisorReport::AllKilled);
+            }
         }
         let step = tokio::select! {
             biased;
@@ -117,7 +122,7 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
                 } else {
                     let step = timer.step(clock.holder());
                     if step != StopStep::Nothing {
-                        candidate.report_stop();
+                        candidate.report(SupervisorReport::StopsByItself);
                     }
                     step
                 }

@@ -1,12 +1,13 @@
-//! The socket between `elector candidate` and the supervisor of its command: orders one way, a report the other.
+//! The socket between `elector candidate` and the supervisor of its command: orders one way, reports the other.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufReader as StdBufReader, Read as _};
 use std::net::Shutdown;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 
 use elector_candidate::supervise::{SharedInstant, StopLimits};
 use rustix::io::ioctl_fionread;
+use rustix::net::{SendFlags, send};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -25,12 +26,23 @@ pub(super) enum SupervisorOrder {
     Terminate,
 }
 
-/// The report of the supervisor, a byte: it stops the command by its own clock.
-const STOPS_BY_ITSELF: &[u8] = b"s";
+/// A report of the supervisor: a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum SupervisorReport {
+    /// The command is stopped by the clock of the supervisor.
+    StopsByItself = b's',
+    /// All that is left of the command was killed.
+    AllKilled = b'k',
+}
 
-/// The end of the socket that orders are written to.
+/// The end of the socket that orders are written to. Dropping it is the order to kill.
 #[derive(Debug)]
 pub(super) struct CandidateEnd(StdUnixStream);
+
+/// The end of the socket that reports are read from.
+#[derive(Debug)]
+pub(super) struct SupervisorReports(StdUnixStream);
 
 /// The end of the socket that orders are read from.
 #[derive(Debug)]
@@ -39,28 +51,45 @@ pub(super) struct SupervisorEnd(Lines<BufReader<UnixStream>>);
 // === impl CandidateEnd ===
 
 impl CandidateEnd {
-    /// This end, and the other one for the standard input of a supervisor.
-    pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
+    /// This end, the reports that come by it, and the other end for the standard input of a supervisor.
+    pub(super) fn pair() -> io::Result<(Self, SupervisorReports, OwnedFd)> {
         let (own, other) = StdUnixStream::pair()?;
-        own.set_nonblocking(true)?;
-        Ok((Self(own), other.into()))
+        let reports = SupervisorReports(own.try_clone()?);
+        Ok((Self(own), reports, other.into()))
     }
 
-    /// Writes an order, whole or not at all, and never waits. Fails where the supervisor has ended.
-    pub(super) fn order(&self, order: &SupervisorOrder) -> io::Result<()> {
-        let line = serde_json::to_string(order)? + "\n";
-        // A line is shorter than what a socket takes in one piece.
-        (&self.0).write(line.as_bytes()).map(drop)
+    /// Writes an order, whole or not at all, and never waits.
+    pub(super) fn order(&self, order: &SupervisorOrder) {
+        let line = serde_json::to_string(order).expect("an order is plain data") + "\n";
+        // A line is shorter than what a socket takes in one piece. It fails where the supervisor has just ended.
+        let _ = send(&self.0, line.as_bytes(), SendFlags::DONTWAIT);
     }
 
     /// Orders to kill, as a drop does.
     pub(super) fn kill(&self) {
         let _ = self.0.shutdown(Shutdown::Write);
     }
+}
 
-    /// True once, if the supervisor has reported that it stops the command by itself.
-    pub(super) fn take_report(&self) -> bool {
-        (&self.0).read(&mut [0]).is_ok_and(|bytes| bytes > 0)
+impl Drop for CandidateEnd {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+// === impl SupervisorReports ===
+
+impl SupervisorReports {
+    /// Blocks its thread until the supervisor has ended. Returns whether that has stopped the command by itself.
+    pub(super) fn read(self, mut all_killed: impl FnMut()) -> bool {
+        let mut stopped_by_itself = false;
+        for byte in StdBufReader::new(self.0).bytes().map_while(Result::ok) {
+            stopped_by_itself |= byte == SupervisorReport::StopsByItself as u8;
+            if byte == SupervisorReport::AllKilled as u8 {
+                all_killed();
+            }
+        }
+        stopped_by_itself
     }
 }
 
@@ -86,11 +115,10 @@ impl SupervisorEnd {
         !reader.buffer().is_empty() || ioctl_fionread(reader.get_ref()).is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Reports that the command is stopped by the clock of the supervisor.
-    pub(super) fn report_stop(&mut self) {
+    pub(super) fn report(&mut self, report: SupervisorReport) {
         let socket = self.0.get_ref().get_ref();
         // It fails where nobody is left to be told.
-        let _ = rustix::io::write(socket.as_fd(), STOPS_BY_ITSELF);
+        let _ = send(socket, &[report as u8], SendFlags::DONTWAIT);
     }
 }
 
@@ -99,21 +127,33 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn orders_go_one_way_until_the_order_to_kill_and_the_report_goes_the_other() {
-        let (candidate, socket) = CandidateEnd::pair().unwrap();
-        let mut supervisor = SupervisorEnd::new(socket).unwrap();
-        assert!(!supervisor.has_order() && !candidate.take_report());
-        let orders = [SupervisorOrder::Standby, SupervisorOrder::Terminate];
-        for order in &orders {
-            candidate.order(order).unwrap();
+    async fn orders_go_one_way_until_the_order_to_kill_and_reports_the_other_until_the_end() {
+        use SupervisorReport::{AllKilled, StopsByItself};
+        for (sent, kills, is_stopped) in [
+            (&[][..], 0, false),
+            (&[AllKilled], 1, false),
+            (&[StopsByItself, AllKilled, AllKilled], 2, true),
+        ] {
+            let (candidate, reports, socket) = CandidateEnd::pair().unwrap();
+            let mut supervisor = SupervisorEnd::new(socket).unwrap();
+            assert!(!supervisor.has_order());
+            let orders = [SupervisorOrder::Standby, SupervisorOrder::Terminate];
+            for order in &orders {
+                candidate.order(order);
+            }
+            drop(candidate);
+            for order in orders {
+                assert!(supervisor.has_order());
+                assert_eq!(supervisor.next_order().await, Some(order));
+            }
+            assert_eq!(supervisor.next_order().await, None);
+            for report in sent {
+                supervisor.report(*report);
+            }
+            drop(supervisor);
+            let mut killed = 0;
+            assert_eq!(reports.read(|| killed += 1), is_stopped);
+            assert_eq!(killed, kills);
         }
-        candidate.kill();
-        for order in orders {
-            assert!(supervisor.has_order());
-            assert_eq!(supervisor.next_order().await, Some(order));
-        }
-        assert_eq!(supervisor.next_order().await, None);
-        supervisor.report_stop();
-        assert!(candidate.take_report() && !candidate.take_report());
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use elector_candidate::Leadership;
 use tokio::sync::oneshot;
 
-use super::child::{self, Program, RunningCommand};
+use super::child::{self, Program, RunningCommand, SupervisedExit};
 use super::current_term::{CurrentTerm, TermEntry};
 use super::routing::LeaderRouting;
 use super::warm_command::WarmCommand;
@@ -123,13 +123,12 @@ pub(super) async fn run_command(
         let mut running = RunningCommand::start(leadership, program, environment)
             .await
             .context("run the command")?;
-        let status = tokio::select! {
+        let end = tokio::select! {
             biased;
             _ = leadership.stopped() => running.stop().await,
-            status = running.exit() => status,
+            end = running.exit() => end,
         };
-        let status = status.context("wait for the command")?;
-        Ok((status, running.supervisor.take_report()))
+        end.context("wait for the command")
     };
     let status = run_to_end(leadership, run).await?;
     if retries && !status.success() && leadership.stop_reason().is_none() {
@@ -139,13 +138,13 @@ pub(super) async fn run_command(
     Ok(status)
 }
 
-/// Runs the command, which says how it ended and whether its supervisor stopped it by itself; then again, if the term goes on.
+/// Runs the command; then again, if its supervisor stopped it by itself and the term goes on.
 async fn run_to_end<F>(
     leadership: &Leadership,
     mut run: impl FnMut() -> F,
 ) -> anyhow::Result<ExitStatus>
 where
-    F: Future<Output = anyhow::Result<(ExitStatus, bool)>>,
+    F: Future<Output = anyhow::Result<SupervisedExit>>,
 {
     loop {
         let (status, was_stopped) = run().await?;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use elector_candidate::Leadership;
-use elector_candidate::supervise::{StopLimits, limits};
+use elector_candidate::supervise::{StopLimits, limits, spawn_wait};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::runtime::Handle;
@@ -16,10 +16,17 @@ use super::supervisor_socket::{CandidateEnd, SupervisorOrder};
 /// A command that runs, whoever leads. It is killed where the last of the clones is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct WarmCommand {
-    /// The socket to the supervisor, whose end is the order to kill.
     supervisor: Arc<CandidateEnd>,
-    /// Its exit code, once nothing is left of it.
-    exit: watch::Receiver<Option<u8>>,
+    state: watch::Receiver<WarmState>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WarmState {
+    Runs,
+    /// Something of it is still there, and acts no more.
+    Killed,
+    /// Nothing is left of it. This is its exit code.
+    Ended(u8),
 }
 
 /// The command in a term, which may not give the lease away while this is there. Dropping it kills the command.
@@ -39,35 +46,45 @@ impl WarmCommand {
         program: Program,
         environment: Vec<(&'static str, String)>,
     ) -> io::Result<Self> {
-        let (own_end, other_end) = CandidateEnd::pair()?;
-        own_end.order(&SupervisorOrder::Standby)?;
+        let (own_end, reports, other_end) = CandidateEnd::pair()?;
+        own_end.order(&SupervisorOrder::Standby);
         let mut process = program.supervised(environment, other_end).spawn()?;
         let supervisor = Arc::new(own_end);
-        let (ended, exit) = watch::channel(None);
-        let reports = Arc::downgrade(&supervisor);
+        let (changed, state) = watch::channel(WarmState::Runs);
         tokio::task::spawn_blocking(move || {
+            let stopped_by_supervisor = reports.read(|| {
+                changed.send_replace(WarmState::Killed);
+            });
             let code = process.wait().map_or(1, child::exit_code);
-            if reports.upgrade().is_some_and(|it| it.take_report()) {
+            if stopped_by_supervisor {
                 tracing::warn!(
                     "the supervisor killed the command at the limit of its lease, or at the end of its grace period"
                 );
             }
             tracing::info!(code, "the command has ended");
-            ended.send_replace(Some(code));
+            changed.send_replace(WarmState::Ended(code));
         });
-        Ok(Self { supervisor, exit })
+        Ok(Self { supervisor, state })
     }
 
     /// Waits until nothing is left of the command. Returns its exit code.
     pub(super) async fn exited(&self) -> u8 {
-        let mut exit = self.exit.clone();
-        let code = exit.wait_for(Option::is_some).await;
-        code.ok().and_then(|code| *code).unwrap_or(1)
+        let mut state = self.state.clone();
+        let ended = state.wait_for(|state| matches!(state, WarmState::Ended(_)));
+        match ended.await.as_deref() {
+            Ok(WarmState::Ended(code)) => *code,
+            _ => 1,
+        }
+    }
+
+    async fn killed(&self) {
+        let mut state = self.state.clone();
+        let _ = state.wait_for(|state| *state != WarmState::Runs).await;
     }
 
     /// Asks the command to end. It is killed when its grace is over.
     pub(super) fn terminate(&self) {
-        self.order(&SupervisorOrder::Terminate);
+        self.supervisor.order(&SupervisorOrder::Terminate);
     }
 
     /// Limits the command to the term that begins.
@@ -78,24 +95,22 @@ impl WarmCommand {
         let (stops, stopped) = oneshot::channel();
         let (command, runtime) = (self.clone(), Handle::current());
         // The term owns the thread that waits, so the lease is not given up before.
-        leadership.spawn_blocking(move || {
+        spawn_wait(leadership, move |process| {
             runtime.block_on(async {
                 if stopped.await.is_err() {
+                    command.killed().await;
+                    process.note_killed();
                     command.exited().await;
                 }
             });
         });
-        self.order(&SupervisorOrder::KillAt(first.lease_limit));
+        let limit = SupervisorOrder::KillAt(first.lease_limit);
+        self.supervisor.order(&limit);
         Ok(LimitedCommand {
             command: self.clone(),
             limits,
             stops: Some(stops),
         })
-    }
-
-    fn order(&self, order: &SupervisorOrder) {
-        // It fails where the command has just ended.
-        let _ = self.supervisor.order(order);
     }
 }
 
@@ -110,14 +125,15 @@ impl LimitedCommand {
             tokio::select! {
                 biased;
                 Some(limits) = self.limits.next() => {
-                    self.command.order(&SupervisorOrder::KillAt(limits.lease_limit));
+                    let limit = SupervisorOrder::KillAt(limits.lease_limit);
+                    self.command.supervisor.order(&limit);
                 }
                 _ = self.command.exited() => return,
                 acts_no_more = &mut held => break acts_no_more,
             }
         };
         if acts_no_more {
-            self.command.order(&SupervisorOrder::Standby);
+            self.command.supervisor.order(&SupervisorOrder::Standby);
             let _ = self.stops.take().map(|stops| stops.send(()));
             return;
         }

@@ -33,7 +33,12 @@ const LEASE_DURATION: Duration = Duration::from_secs(4);
 impl LeadingCommand {
     /// Term 7 of its lease was released, so that it leads at once.
     fn start(script: &str) -> Self {
-        Self::start_with(&["--lease-duration=4s", "--renew-deadline=2s"], script)
+        let flags = [
+            "--lease-duration=4s",
+            "--renew-deadline=2s",
+            "--grace-period=5m",
+        ];
+        Self::start_with(&flags, script)
     }
 
     fn start_with(flags: &[&str], script: &str) -> Self {
@@ -66,7 +71,7 @@ impl LeadingCommand {
                 "--namespace=default",
             ])
             .args(flags)
-            .args(["--grace-period=5m", "--kubeconfig=kubeconfig"])
+            .args(["--kubeconfig=kubeconfig"])
             .args(["--", "sh", "-c", script])
             .current_dir(folder)
             .stderr(Stdio::null())
@@ -130,6 +135,38 @@ fn the_lease_is_renewed_for_as_long_as_a_command_drains() {
     assert!(leading.child.wait().unwrap().success());
     leading.written("drained");
     assert_eq!(leading.record().holder, None);
+}
+
+/// Longer than other work that does not stop: 2 s after its grace period it is dropped, and the run ends a second later.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_lease_is_renewed_until_the_kernel_lets_go_of_a_command_that_was_killed() {
+    let warm = ["--warm", "--http=127.0.0.1:0", "--http-token-file=token"];
+    for flags in [&[][..], &warm] {
+        let timing = [
+            "--lease-duration=4s",
+            "--renew-deadline=2s",
+            "--grace-period=0s",
+        ];
+        let script = "trap '' TERM; echo $$ > command; while :; do sleep 0.02; done";
+        let mut leading = LeadingCommand::start_with(&[&timing, flags].concat(), script);
+        let command = leading.written("command").trim_end().parse().unwrap();
+        let command = crate::trace(Pid::from_raw(command).unwrap());
+        let told = wait_until("it leads", || {
+            Some(leading.record()).filter(|it| it.holder.is_some())
+        });
+        let process = Pid::from_raw(leading.child.id().try_into().unwrap()).unwrap();
+        kill_process(process, Signal::TERM).unwrap();
+        let asked = Instant::now();
+        wait_until("the lease is renewed", || {
+            assert_eq!(leading.child.try_wait().unwrap(), None);
+            let lasted = asked.elapsed() > LEASE_DURATION;
+            (lasted && leading.record().renew_time > told.renew_time).then_some(())
+        });
+        nix::sys::wait::waitpid(command, None).unwrap();
+        assert!(leading.child.wait().unwrap().success());
+        assert_eq!(leading.record().holder, None);
+    }
 }
 
 /// R21: the lease lasts for an hour. What the command has started is killed with it, and has the lock until then.

@@ -26,6 +26,16 @@ fn state(process: impl std::fmt::Display) -> Option<(char, u32)> {
     Some((state, fields.next()?.parse().ok()?))
 }
 
+/// Has a process stay when it was killed, until this thread waits for it. The kernel may take as long by itself.
+#[cfg(target_os = "linux")]
+fn trace(process: rustix::process::Pid) -> nix::unistd::Pid {
+    use nix::sys::ptrace::{Options, seize};
+
+    let process = nix::unistd::Pid::from_raw(process.as_raw_nonzero().get());
+    seize(process, Options::empty()).unwrap();
+    process
+}
+
 /// True while a process runs. One that only waits for its parent to take note of its end runs no more.
 fn runs(process: impl std::fmt::Display) -> bool {
     state(process).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))

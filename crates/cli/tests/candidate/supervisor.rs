@@ -1,7 +1,7 @@
 //! The hidden sub-commands between `elector candidate` and its command, and above it as process 1.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -130,9 +130,11 @@ impl SupervisedScript {
         end(&mut self.process).code().unwrap()
     }
 
-    /// True if the supervisor has reported that it stopped the command by itself.
-    fn has_reported(&self) -> bool {
-        ioctl_fionread(&self.socket).unwrap() > 0
+    /// The new reports of the supervisor: `s` that it stops the command by itself, `k` that all were killed.
+    fn reports(&mut self) -> String {
+        let mut reports = vec![0; usize::try_from(ioctl_fionread(&self.socket).unwrap()).unwrap()];
+        self.socket.read_exact(&mut reports).unwrap();
+        String::from_utf8(reports).unwrap()
     }
 }
 
@@ -149,7 +151,7 @@ impl Drop for SupervisedScript {
 fn the_exit_code_is_that_of_the_command() {
     let mut supervised = SupervisedScript::start("exit 7");
     assert_eq!(supervised.code(), 7);
-    assert!(!supervised.has_reported());
+    assert_eq!(supervised.reports(), "");
     assert_eq!(SupervisedScript::start("kill -KILL $$").code(), 137);
     assert_eq!(SupervisedScript::start("exec /no/such/command").code(), 127);
     let mut missing = SupervisedScript::start_command(&["/no/such/command"], Stdio::null());
@@ -175,7 +177,7 @@ fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_orders_end()
 /// By an order, or at the deadline: the process that holds the lease may be stopped, and then no order comes.
 #[test]
 fn a_command_that_obeys_is_not_killed() {
-    for (order, is_reported) in [
+    for (order, is_stopped) in [
         ("\"terminate\"".to_owned(), false),
         (limits(Duration::ZERO, HOUR), true),
     ] {
@@ -184,7 +186,7 @@ fn a_command_that_obeys_is_not_killed() {
         supervised.pid("command");
         supervised.order(&order);
         assert_eq!(supervised.code(), 3);
-        assert_eq!(supervised.has_reported(), is_reported);
+        assert_eq!(supervised.reports().contains('s'), is_stopped);
     }
 }
 
@@ -204,8 +206,23 @@ fn a_command_that_was_paused_for_longer_than_its_lease_is_killed_at_once() {
     supervised.pid("command");
     supervised.order(&limits(Duration::ZERO, Duration::ZERO));
     assert_eq!(supervised.code(), 137);
-    assert!(supervised.has_reported());
+    assert!(supervised.reports().contains('s'));
     assert!(!supervised.folder.path().join("told").exists());
+}
+
+#[test]
+fn a_command_that_was_killed_and_is_still_there_is_reported() {
+    let mut supervised = SupervisedScript::start(&format!("{DAEMON}; {STUBBORN}"));
+    let command = crate::trace(supervised.pid("command"));
+    let daemon = supervised.pid("daemon");
+    assert_eq!(supervised.reports(), "");
+    supervised.order_to_kill();
+    wait_until("all are reported to be killed", || {
+        supervised.reports().contains('k').then_some(())
+    });
+    assert!(!runs(daemon) && supervised.process.try_wait().unwrap().is_none());
+    nix::sys::wait::waitpid(command, None).unwrap();
+    assert_eq!(supervised.code(), 137);
 }
 
 /// A supervisor that was stopped may wake up after a deadline that was moved meanwhile.
