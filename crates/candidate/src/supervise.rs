@@ -79,7 +79,7 @@ where
 // === impl ProcessWait ===
 
 impl ProcessWait<'_> {
-    /// Says that all the processes were killed (SIGKILL), with all that they have started.
+    /// Says that all the processes have ended or were killed (SIGKILL), with all that they have started.
     pub fn note_killed(&self) {
         self.0.note_killed();
     }

@@ -18,7 +18,7 @@
 //! moments at which `elector candidate` would have. It reports that: where it hears of a renewal only after its deadline, it
 //! has stopped a command whose term goes on. A warm command has limits while its candidate leads.
 //!
-//! It reports as well that all have been killed that are still there: they act no more, and are left to the kernel.
+//! It reports as well when nothing is left but what was killed, which acts no more. Its own end may take the kernel as long.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -97,7 +97,10 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
     let (mut kill, mut killed) = (None, HashSet::new());
     loop {
         match reaper.reap()? {
-            ReapedState::NoneLeft(code) => return Ok(code),
+            ReapedState::NoneLeft(code) => {
+                candidate.report(SupervisorReport::ActsNoMore);
+                return Ok(code);
+            }
             ReapedState::OthersLeft(_) => {
                 kill.get_or_insert_with(KillRounds::start);
             }
@@ -107,7 +110,7 @@ async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
             // The group at once, what has left it as soon as it is found.
             signal_group(&reaper, Signal::KILL);
             if descendants::kill_all(&mut killed)? {
-                candidate.report(SupervisorReport::AllKilled);
+                candidate.report(SupervisorReport::ActsNoMore);
             }
         }
         let step = tokio::select! {

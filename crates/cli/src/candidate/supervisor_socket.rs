@@ -32,8 +32,8 @@ pub(super) enum SupervisorOrder {
 pub(super) enum SupervisorReport {
     /// The command is stopped by the clock of the supervisor.
     StopsByItself = b's',
-    /// All that is left of the command was killed.
-    AllKilled = b'k',
+    /// Nothing is left of the command but what was killed.
+    ActsNoMore = b'k',
 }
 
 /// The end of the socket that orders are written to. Dropping it is the order to kill.
@@ -81,12 +81,12 @@ impl Drop for CandidateEnd {
 
 impl SupervisorReports {
     /// Blocks its thread until the supervisor has ended. Returns whether that has stopped the command by itself.
-    pub(super) fn read(self, mut all_killed: impl FnMut()) -> bool {
+    pub(super) fn read(self, mut acts_no_more: impl FnMut()) -> bool {
         let mut stopped_by_itself = false;
         for byte in StdBufReader::new(self.0).bytes().map_while(Result::ok) {
             stopped_by_itself |= byte == SupervisorReport::StopsByItself as u8;
-            if byte == SupervisorReport::AllKilled as u8 {
-                all_killed();
+            if byte == SupervisorReport::ActsNoMore as u8 {
+                acts_no_more();
             }
         }
         stopped_by_itself
@@ -128,11 +128,11 @@ mod tests {
 
     #[tokio::test]
     async fn orders_go_one_way_until_the_order_to_kill_and_reports_the_other_until_the_end() {
-        use SupervisorReport::{AllKilled, StopsByItself};
+        use SupervisorReport::{ActsNoMore, StopsByItself};
         for (sent, kills, is_stopped) in [
             (&[][..], 0, false),
-            (&[AllKilled], 1, false),
-            (&[StopsByItself, AllKilled, AllKilled], 2, true),
+            (&[ActsNoMore], 1, false),
+            (&[StopsByItself, ActsNoMore, ActsNoMore], 2, true),
         ] {
             let (candidate, reports, socket) = CandidateEnd::pair().unwrap();
             let mut supervisor = SupervisorEnd::new(socket).unwrap();

@@ -23,7 +23,7 @@ pub(super) struct WarmCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WarmState {
     Runs,
-    /// Something of it is still there, and acts no more.
+    /// Nothing of it acts any more, though something may still be there.
     Killed,
     /// Nothing is left of it. This is its exit code.
     Ended(u8),
