@@ -24,6 +24,8 @@ pub(super) struct Scenario {
     pub(super) flag: RequiredFlag,
     /// False where it runs with `--all-modes` only.
     pub(super) every_change: bool,
+    /// It runs beside no other.
+    pub(super) alone: bool,
     pub(super) lasts: Duration,
     pub(super) run: ScenarioBody,
 }
@@ -44,8 +46,6 @@ pub enum RequiredFlag {
     Nothing,
     /// `--long`: it takes minutes.
     Long,
-    /// `--long` too, and beside no other: it takes all that the machine has.
-    LongAlone,
     /// `--upgrade-from FOLDER`: it needs an earlier version of Elector, with its manifests.
     UpgradeFrom,
 }

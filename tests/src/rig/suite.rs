@@ -36,6 +36,7 @@ pub struct ScenarioGroup<'s> {
     cluster_choice: ClusterChoice,
     places: Vec<(Implementation, &'static [ClusterMode])>,
     every_change: Option<&'static [ClusterMode]>,
+    alone: bool,
 }
 
 /// The number of scenarios at once: their processes wait for most of the time.
@@ -63,6 +64,13 @@ impl ScenarioGroup<'_> {
     #[must_use]
     pub fn every_change_on(mut self, modes: &'static [ClusterMode]) -> Self {
         self.every_change = Some(modes);
+        self
+    }
+
+    /// Beside no other: it takes all that the machine has, and its own process works late where others take a part of that.
+    #[must_use]
+    pub const fn alone(mut self) -> Self {
+        self.alone = true;
         self
     }
 
@@ -101,6 +109,7 @@ impl ScenarioGroup<'_> {
                     cluster_choice: self.cluster_choice,
                     flag,
                     every_change: mode.is_embedded() || listed,
+                    alone: self.alone,
                     lasts: Duration::from_secs(seconds),
                     run: Arc::clone(&run),
                 });
@@ -148,6 +157,7 @@ impl Suite {
             cluster_choice,
             places: vec![(implementation, modes)],
             every_change: None,
+            alone: false,
         }
     }
 
@@ -192,9 +202,9 @@ impl Suite {
         let expected = chosen.len();
         let jobs = selection.jobs.unwrap_or(JOBS);
         let run = |scenarios| run_all(scenarios, Arc::clone(&programs), folder.path(), jobs);
-        let alone = chosen.extract_if(.., |scenario| scenario.flag == RequiredFlag::LongAlone);
-        let alone: Vec<_> = alone.collect();
-        let mut results = runtime.block_on(run(chosen));
+        let (alone, others): (Vec<_>, Vec<_>) =
+            chosen.into_iter().partition(|scenario| scenario.alone);
+        let mut results = runtime.block_on(run(others));
         for scenario in alone {
             results.extend(runtime.block_on(run(vec![scenario])));
         }
@@ -222,7 +232,7 @@ fn leave_out(chosen: &mut Vec<Scenario>, selection: &ScenarioSelection, programs
     let all_modes = selection.all_modes || selection.names_some();
     let has = |flag| match flag {
         RequiredFlag::Nothing => true,
-        RequiredFlag::Long | RequiredFlag::LongAlone => selection.long,
+        RequiredFlag::Long => selection.long,
         RequiredFlag::UpgradeFrom => programs.earlier_version.is_some(),
     };
     let before = chosen.len();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use elector_tests::rig::{RequiredFlag, Suite, Testbed, warm_up};
+use elector_tests::rig::{Suite, Testbed, warm_up};
 use tokio::time::{Instant, sleep};
 
 use self::flood::{Flood, FloodSize};
@@ -18,9 +18,8 @@ use self::scraped::ScrapedElector;
 use crate::{OURS, PROMPTLY, WITHOUT_GATE};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut own = suite.own(OURS, WITHOUT_GATE);
-    let name = "a_noisy_namespace_disturbs_no_other";
-    own.add_with(RequiredFlag::LongAlone, name, 240, noisy);
+    let mut own = suite.own(OURS, WITHOUT_GATE).alone();
+    own.add_long("a_noisy_namespace_disturbs_no_other", 240, noisy);
 }
 
 const FLOOD: FloodSize = FloodSize {

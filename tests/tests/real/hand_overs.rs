@@ -15,51 +15,57 @@ use crate::{GATE_OFF, LEASE_DURATION, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let modes = &[ClusterMode::GateOff, ClusterMode::Embedded];
-    let mut both = suite.own(OURS, modes).every_change_on(&[]);
+    let mut both = suite.own(OURS, modes).every_change_on(&[]).alone();
     both.add("two_hundred_leases_at_once", 50, at_once);
-    let mut own = suite.own(OURS, GATE_OFF);
+    let mut own = suite.own(OURS, GATE_OFF).alone();
     own.add_long("hand_overs_of_two_hundred_leases", 150, one_by_one);
 }
 
 /// The number of leases.
 const LEASES: usize = 200;
 
-/// The number of candidates of each, where all come at once.
-const STANDING: usize = 3;
+/// The candidates of each, where all come at once.
+const STANDING: [&str; 3] = ["one", "two", "three"];
 
 /// Of this number of leaders, one crashes.
 const CRASHES: usize = 10;
 
-/// The longest time until all are led, on a machine that has a lot else to do.
+/// The longest time until all are led.
 const ALL_LED: Duration = Duration::from_secs(60);
 
-fn leases() -> Vec<String> {
-    let names = (0..LEASES).map(|lease| format!("lease-{lease:03}"));
-    names.collect()
+/// Starts these candidates of each lease, and says who leads it first, and after which time.
+async fn start_all<'w>(
+    testbed: &'w Testbed,
+    candidates: &[&str],
+) -> Result<(Host<'w>, BTreeMap<String, String>, Vec<Duration>)> {
+    let site = testbed.site();
+    testbed.keep(site.start_elector("elector").await?);
+    warm_up(site).await?;
+    let leases: Vec<_> = (0..LEASES)
+        .map(|lease| format!("lease-{lease:03}"))
+        .collect();
+    let host = Host::connect(testbed, &leases).await?;
+    let start = testbed.note("start all candidates");
+    for candidate in candidates {
+        for lease in &leases {
+            host.start(lease, &format!("{lease}-{candidate}"), "1.9.0")?;
+        }
+    }
+    let (mut leaders, mut took) = (BTreeMap::new(), Vec::new());
+    for lease in leases {
+        let (leader, at) = host.leader_since(&lease, start, ALL_LED).await?;
+        took.push(between(start.at, at));
+        leaders.insert(lease, leader);
+    }
+    Ok((host, leaders, took))
 }
 
 async fn at_once(testbed: Arc<Testbed>) -> Result<()> {
-    let site = testbed.site();
-    let _elector = site.start_elector("elector").await?;
-    warm_up(site).await?;
-    let leases = leases();
-    let host = Host::connect(&testbed, &leases).await?;
-    let start = testbed.note("start all candidates");
-    for turn in 0..STANDING {
-        for lease in &leases {
-            host.start(lease, &format!("{lease}-{turn}"), "1.0.0")?;
-        }
-    }
-    let (mut leaders, mut took) = (Vec::new(), Vec::new());
-    for lease in &leases {
-        let (leader, at) = host.leader_since(lease, start, ALL_LED).await?;
-        took.push(between(start.at, at));
-        leaders.push((lease, leader));
-    }
+    let (host, leaders, mut took) = start_all(&testbed, &STANDING).await?;
     percentiles(&testbed, "led", &mut took);
     let registered = |entries: &[HistoryEntry]| {
         let count = events(entries, EventKind::Start).count();
-        (count == LEASES * STANDING).then_some(())
+        (count == LEASES * STANDING.len()).then_some(())
     };
     let journal = testbed.journal();
     let what = "all candidates are registered";
@@ -81,24 +87,9 @@ async fn at_once(testbed: Arc<Testbed>) -> Result<()> {
 }
 
 async fn one_by_one(testbed: Arc<Testbed>) -> Result<()> {
-    let (site, journal) = (testbed.site(), testbed.journal());
-    let _elector = site.start_elector("elector").await?;
-    warm_up(site).await?;
-    let leases = leases();
-    let host = Host::connect(&testbed, &leases).await?;
-    let start = journal.mark();
-    for lease in &leases {
-        for candidate in ["one", "other"] {
-            host.start(lease, &format!("{lease}-{candidate}"), "1.9.0")?;
-        }
-    }
-    let mut leaders = BTreeMap::new();
-    for lease in &leases {
-        let (leader, _) = host.leader_since(lease, start, ALL_LED).await?;
-        leaders.insert(lease, leader);
-    }
-
-    let mut took = Vec::new();
+    let (host, mut leaders, mut took) = start_all(&testbed, &["one", "other"]).await?;
+    took.clear();
+    let journal = testbed.journal();
     for (lease, leader) in &mut leaders {
         let ended = journal.mark();
         host.take(leader)?.release().await?;
