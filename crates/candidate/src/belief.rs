@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use elector_protocol::holder::{Loss, StopReason};
@@ -39,6 +40,8 @@ pub(crate) struct BeliefState {
     /// The number of the term whose work has been answered that its belief is over. After a pause it may learn that from
     /// the clock before the session has come round to tell it.
     answered: Option<u64>,
+    /// The work of a term that was not polled, since its time was up by the clock.
+    pub(crate) held_back: Vec<Waker>,
 }
 
 /// A term in which this process leads, at one instant.
@@ -181,6 +184,18 @@ impl BeliefCell {
         let until = self.state().term.as_ref().and_then(TermState::acts_until)?;
         let over = self.now().since(until);
         (!over.is_zero()).then_some(over)
+    }
+
+    /// True if work of that term may act no more. It is woken where the answer of a renewal still comes.
+    pub(crate) fn holds_back(&self, number: u64, waker: &Waker) -> bool {
+        let mut state = self.state();
+        let term = state.term.as_ref().filter(|term| term.number == number);
+        let acts_until = term.and_then(TermState::acts_until);
+        let is_over = acts_until.is_none_or(|until| until <= self.now());
+        if is_over && !state.held_back.iter().any(|it| it.will_wake(waker)) {
+            state.held_back.push(waker.clone());
+        }
+        is_over
     }
 
     /// The work of that term has been answered that its belief is over. A guard of an earlier term may ask later.

@@ -1,6 +1,9 @@
 //! The guard of a term, held by its work: the belief, the time that it lasts, and the token.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use elector_protocol::holder::StopReason;
@@ -156,7 +159,7 @@ impl Leadership {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.tasks.spawn(future)
+        self.tasks.spawn(self.timely(future))
     }
 
     /// Runs a function that blocks its thread as a task that the term owns, as `tokio::task::spawn_blocking` does one
@@ -197,8 +200,9 @@ impl Leadership {
 
     /// Waits until the work is to stop, and says why. Is done at once when it already is.
     ///
-    /// From then on the work has [`Self::time_to_stop`] to end. It is dropped afterwards, which may be at once. The future
-    /// borrows nothing, and may be sent and shared, as servers and controllers demand of what ends them:
+    /// From then on the work has [`Self::time_to_stop`] to end. It is dropped afterwards, which may be at once, and is not
+    /// polled once it may act no more, however late the executor is to drop it. The future borrows nothing, and may be sent
+    /// and shared, as servers and controllers demand of what ends them:
     ///
     /// ```
     /// # use elector_candidate::Leadership;
@@ -262,6 +266,20 @@ impl Leadership {
             drop(cancels);
         });
         token
+    }
+
+    /// Work of the term, which is not polled once it may act no more. An executor that comes round late may do so to the work
+    /// before the session, which drops it.
+    pub(crate) fn timely<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
+        let (belief, number) = (self.belief().clone(), self.number);
+        async move {
+            let mut work = pin!(work);
+            poll_fn(|context| match belief.holds_back(number, context.waker()) {
+                true => Poll::Pending,
+                false => work.as_mut().poll(context),
+            })
+            .await
+        }
     }
 
     /// When the work is dropped, once it was asked to stop.

@@ -1,7 +1,9 @@
 //! The status of a lease as a candidate knows it: the one value that its session publishes to all that ask.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use elector_protocol::holder::{Belief, StopReason, Wait};
@@ -238,9 +240,12 @@ impl StatusPublisher {
         wait: Option<Wait>,
     ) {
         let config = &self.config;
+        let mut held_back = Vec::new();
         self.sender.send_if_modified(|known| {
             let changed = {
-                let term = &mut self.belief.state().term;
+                let state = &mut *self.belief.state();
+                held_back = mem::take(&mut state.held_back);
+                let term = &mut state.term;
                 let before = term.clone();
                 TermState::note_belief(term, belief, config.given.stop_budget());
                 if let (Some(term), Some(reason)) = (&mut *term, stop)
@@ -258,6 +263,8 @@ impl StatusPublisher {
             }
             changed || !same_snapshot
         });
+        // Outside of the locks: a waker may be the last that is left of the work.
+        held_back.into_iter().for_each(Waker::wake);
     }
 
     /// Wakes those who follow the status where the clock alone has changed it since `before`, and says when it does next.
@@ -289,9 +296,11 @@ impl StatusPublisher {
     /// A session has ended. Nothing is followed any more: what was known of others may stand until it expires, and is
     /// stale.
     pub(crate) fn forget(&self) {
+        let mut held_back = Vec::new();
         self.sender.send_modify(|known| {
             let tasks = {
                 let mut state = self.belief.state();
+                held_back = mem::take(&mut state.held_back);
                 if let Some(term) = &mut state.term {
                     term.end();
                 }

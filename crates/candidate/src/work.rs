@@ -48,7 +48,8 @@ impl TermWork {
     /// Starts the work of a term as a task of that runtime.
     pub(crate) fn start(guard: Leadership, runtime: &Handle, make: &mut MakeWork<'_>) -> Self {
         let mut future = JoinSet::new();
-        future.spawn_on(make(guard.clone()), runtime);
+        let work = make(guard.clone());
+        future.spawn_on(guard.timely(work), runtime);
         Self {
             guard,
             future,
@@ -152,9 +153,38 @@ mod tests {
 
     use elector_protocol::holder::{Loss, StopReason};
     use futures::FutureExt as _;
+    use tokio::sync::oneshot::channel;
+    use tokio::time::{sleep, timeout};
 
     use super::*;
     use crate::TestTerm;
+
+    /// The executor comes round to the work first, and to what drops it or hears of a renewal later.
+    #[tokio::test(start_paused = true)]
+    async fn work_whose_time_is_up_is_not_polled_unless_a_late_answer_prolongs_it() {
+        for is_task in [false, true] {
+            let term = TestTerm::new();
+            term.expire_after(DROP_GRACE);
+            let ((start, started), (act, mut acted)) = (channel::<()>(), channel());
+            let mut work = Some(started.map(|started| act.send(started).unwrap()));
+            let mut make = |guard: Leadership| {
+                let work = work.take().unwrap();
+                if is_task {
+                    guard.spawn(work).map(|_| Ok(())).boxed()
+                } else {
+                    work.map(Ok).boxed()
+                }
+            };
+            let mut work = TermWork::start(term.leadership(), &Handle::current(), &mut make);
+            let wait = Duration::from_secs(10_000);
+            sleep(wait).await;
+            start.send(()).unwrap();
+            assert!(timeout(wait, &mut acted).await.is_err());
+            term.expire_after(wait * 2);
+            assert!(timeout(wait, acted).await.unwrap().unwrap().is_ok());
+            assert!(work.change().await.is_some());
+        }
+    }
 
     #[tokio::test]
     async fn what_blocks_is_left_behind_after_a_second_and_what_was_killed_after_ten_more() {
