@@ -245,25 +245,23 @@ impl VerdictFile {
             let counts = MutantVerdict::ALL.map(|verdict| count(verdict).to_string());
             let viable = played().count() - count(MutantVerdict::Unviable);
             let (low, high) = interval(viable - count(MutantVerdict::Survived), viable);
-            let MutantSample {
-                package,
-                commit,
-                chosen,
-            } = sample;
+            let (package, at, chosen) = (&sample.package, &sample.commit, &sample.chosen);
             table += &format!(
-                "| {package} | {commit} | {chosen} | {} | {} | {low:.0}–{high:.0} % |\n",
+                "| {package} | {at} | {chosen} | {} | {} | {low:.0}–{high:.0} % |\n",
                 played().count(),
                 counts.join(" | ")
             );
         }
-        table += "\nThose that the column *survived* of the first table counts, each with the commit at which it survived:\n\n";
-        for (mutant, last) in standing {
-            if last.verdict == MutantVerdict::Survived && !explains(last) {
-                let (package, name, at) = (&mutant.package, &mutant.name, &last.sample.commit);
-                table += &format!("* {package} at {at}: `{name}`\n");
-            }
+        let survivors: String = standing
+            .into_iter()
+            .filter(|(_, last)| last.verdict == MutantVerdict::Survived && !explains(last))
+            .map(|(it, last)| (&it.package, &last.sample.commit, &it.name))
+            .map(|(package, at, name)| format!("* {package} at {at}: `{name}`\n"))
+            .collect();
+        if !survivors.is_empty() {
+            table += "\nThose that the column *survived* of the first table counts, each with the commit at which it survived:\n\n";
         }
-        table
+        table + &survivors
     }
 
     /// A table with a row for each rule: its mutants, and the tests that notice most of them.
@@ -404,7 +402,7 @@ mod tests {
         let of = played(of, "src/b.rs:7:9: 2 in f", killed);
         recorded.note(of).unwrap();
         let holds = |text| recorded.table(&all, "").contains(text);
-        assert!(!holds("2 in f") && !holds("| d |"));
+        assert!(!holds("2 in f") && !holds("| d |") && !holds("*survived*"));
         assert_eq!(recorded.again("p", &all, false), all[..2]);
         assert_eq!(recorded.again("p", &all, true), []);
         // New code, in which the same can be changed, has not been played.
