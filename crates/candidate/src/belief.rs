@@ -191,11 +191,13 @@ impl BeliefCell {
         let mut state = self.state();
         let term = state.term.as_ref().filter(|term| term.number == number);
         let acts_until = term.and_then(TermState::acts_until);
-        let is_over = acts_until.is_none_or(|until| until <= self.now());
-        if is_over && !state.held_back.iter().any(|it| it.will_wake(waker)) {
+        if acts_until.is_some_and(|until| self.now() < until) {
+            return false;
+        }
+        if !state.held_back.iter().any(|it| it.will_wake(waker)) {
             state.held_back.push(waker.clone());
         }
-        is_over
+        true
     }
 
     /// The work of that term has been answered that its belief is over. A guard of an earlier term may ask later.

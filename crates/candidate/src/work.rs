@@ -176,8 +176,9 @@ mod tests {
                 }
             };
             let mut work = TermWork::start(term.leadership(), &Handle::current(), &mut make);
-            let wait = Duration::from_secs(10_000);
-            sleep(wait).await;
+            let (guard, wait) = (work.guard.clone(), Duration::from_secs(10_000));
+            let limit = guard.lease_limit().unwrap();
+            sleep(guard.remaining() + limit.since(guard.deadline().unwrap())).await;
             start.send(()).unwrap();
             assert!(timeout(wait, &mut acted).await.is_err());
             term.expire_after(wait * 2);
