@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
 use elector_cluster::cluster::ApiserverBeside;
 use elector_cluster::release::Release;
-use elector_tests::rig::{LoadBalancer, Suite, Testbed, definition};
+use elector_tests::rig::{LoadBalancer, Suite, Testbed, definition, eventually};
 
 use crate::migration::{NAMES, led, stands};
 use crate::{GATE_OFF, OURS, PROMPTLY, crash_limit};
@@ -96,8 +96,7 @@ async fn go(testbed: Arc<Testbed>) -> Result<()> {
 
 /// An API server whose cache is behind that of the other is no store that was restored from a backup.
 fn is_no_restore(output: &str) -> Result<()> {
-    let restored = output.contains("restored to an older version");
-    let holds = !restored;
+    let holds = !output.contains("restored to an older version");
     ensure!(holds, "the elector dropped what it had watched:\n{output}");
     Ok(())
 }
@@ -114,10 +113,14 @@ impl MixedControlPlane {
         site.stop().await?;
         let address = site.url().strip_prefix("https://");
         let address = address.context("a site without an address")?.parse()?;
+        let address = LoadBalancer::listen(address, vec![older.address()]).await?;
+        // Of the connections to the server that was killed, those that the client does not know to be closed go first.
+        let answered = || async { Ok(site.client().apiserver_version().await?) };
+        eventually(PROMPTLY, answered).await?;
         Ok(Self {
-            address: LoadBalancer::listen(address, vec![older.address()]).await?,
             older,
             newer,
+            address,
         })
     }
 
