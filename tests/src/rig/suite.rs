@@ -277,22 +277,18 @@ async fn run_all(
     for scenario in scenarios {
         let (clusters, slots) = (Arc::clone(&clusters), Arc::clone(&slots));
         running.spawn(async move {
-            let start = Instant::now();
-            match run_one(&scenario, &clusters, &slots).await {
-                Ok((testbed, took)) => ScenarioResult {
-                    scenario,
-                    took,
-                    figures: testbed.all_figures(),
-                    cells: testbed.cells(),
-                    error: None,
-                },
-                Err(error) => ScenarioResult {
-                    scenario,
-                    took: start.elapsed(),
-                    figures: Vec::new(),
-                    cells: Vec::new(),
-                    error: Some(format!("{error:#}")),
-                },
+            let mut start = Instant::now();
+            let ended = run_one(&scenario, &clusters, &slots, &mut start).await;
+            let (figures, cells, error) = match ended {
+                Ok(testbed) => (testbed.all_figures(), testbed.cells(), None),
+                Err(error) => (Vec::new(), Vec::new(), Some(format!("{error:#}"))),
+            };
+            ScenarioResult {
+                scenario,
+                took: start.elapsed(),
+                figures,
+                cells,
+                error,
             }
         });
     }
@@ -310,11 +306,13 @@ async fn run_all(
     results
 }
 
+/// Plays a scenario; `start` becomes the instant at which it had its cluster and its slot.
 async fn run_one(
     scenario: &Scenario,
     clusters: &SharedClusters,
     slots: &Semaphore,
-) -> Result<(Arc<Testbed>, Duration)> {
+    start: &mut Instant,
+) -> Result<Arc<Testbed>> {
     let namespace = scenario.namespace();
     let (_own, site) = match scenario.cluster_choice {
         ClusterChoice::Shared => (None, clusters.shared(scenario.mode).await?),
@@ -330,7 +328,7 @@ async fn run_one(
         }
     };
     let _slot = slots.acquire().await?;
-    let start = Instant::now();
+    *start = Instant::now();
     let testbed = Arc::new(Testbed::open(site, &namespace, scenario.implementation).await?);
     testbed.journal().note(scenario.full_name());
     // A task of its own, so that a panic is this scenario's alone.
@@ -350,10 +348,9 @@ async fn run_one(
     fs::write(testbed.folder().join("journal.txt"), &text)?;
     let recording = testbed.journal().history().recording();
     fs::write(testbed.folder().join("history.json"), recording)?;
-    let took = start.elapsed();
     result.map_err(|error| {
         let figures = testbed.all_figures();
         anyhow!("{error:#}\n\nmeasured: {figures:?}\n\n{text}")
     })?;
-    Ok((testbed, took))
+    Ok(testbed)
 }
