@@ -48,7 +48,7 @@ pub(crate) struct Wanted {
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
     timeout: Duration,
 
-    /// Only cold start, hand-over, crash, policies and fences, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
+    /// Only cold start, hand-over, crash, policies and fences, on a kube-apiserver of this release, from 1.31 to 1.37
     #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "long", "upgrade_from", "timeout"])]
     kubernetes: Option<Release>,
 }

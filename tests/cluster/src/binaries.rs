@@ -355,18 +355,18 @@ mod tests {
 
     #[test]
     fn assets_decide_the_release_unless_another_is_asked_for() {
-        let folder = assets("v1.33.7");
+        let folder = assets("v1.30.7");
         let with = |wanted| Toolbox::with_assets(wanted, Some(folder.path().to_owned())).unwrap();
 
         let toolbox = with(None);
-        let expected = (release("1.33"), "v1.33.7");
+        let expected = (release("1.30"), "v1.30.7");
         assert_eq!((toolbox.release(), toolbox.version()), expected);
         let expected = folder.path().join("kube-apiserver");
         assert_eq!(toolbox.path(Binary::KubeApiserver).unwrap(), expected);
         let missing = toolbox.path(Binary::KubeScheduler).unwrap_err().to_string();
         assert!(missing.contains("hold no kube-scheduler"), "{missing}");
 
-        assert_eq!(with(Some(release("1.33"))).version(), "v1.33.7");
+        assert_eq!(with(Some(release("1.30"))).version(), "v1.30.7");
         assert_eq!(with(Some(release("1.36"))).release(), release("1.36"));
     }
 
