@@ -373,7 +373,11 @@ impl HolderShell {
             LeaseResponse::Read(response) => {
                 log.log_result(now.holder, path, response.as_ref().err());
                 if let Ok((Some(lease), _)) = &response {
-                    log.log_fault(now.holder, lease.snapshot().err().as_ref());
+                    let fault = lease.snapshot().err();
+                    log.log_fault(now.holder, fault.as_ref());
+                    if fault.is_some() {
+                        self.machine.handle_event(now, LeaseEvent::Unreadable);
+                    }
                 }
                 let before = self.version();
                 let read = read_lease(response.as_ref().map(|(lease, _)| lease));
@@ -416,7 +420,7 @@ impl HolderShell {
             },
             WatchEvent::Deleted(lease) => match lease_snapshot(&lease) {
                 Some(last) => self.handle_missing(now, LeaseEvent::Deleted(last.version)),
-                None => self.machine.request_read(),
+                None => self.machine.handle_event(now, LeaseEvent::Unreadable),
             },
             WatchEvent::Rewound { .. } => self.machine.request_read(),
             WatchEvent::Failed(error) => log.log_result(now.holder, LeasePath::Watch, Some(&error)),
@@ -457,7 +461,7 @@ impl HolderShell {
                 self.keep(now.holder, Some(lease));
                 self.set_aside_overtaken(now);
             }
-            None => self.machine.request_read(),
+            None => self.machine.handle_event(now, LeaseEvent::Unreadable),
         }
     }
 

@@ -105,6 +105,13 @@ impl AcquisitionWatch {
         self.begin_anew_unless_since(before);
     }
 
+    /// Takes in a revision that cannot be read.
+    pub(super) fn observe_unreadable(&mut self) {
+        let before = self.since();
+        self.watch.observe_unreadable();
+        self.begin_anew_unless_since(before);
+    }
+
     /// An elector's time and a confirmation are those of what is seen now, since when it is.
     fn begin_anew_unless_since(&mut self, before: Option<(bool, Instant)>) {
         if self.since() != before {

@@ -11,6 +11,8 @@ pub enum LeaseEvent {
     Seen(LeaseSnapshot, NewsSource),
     /// The Lease was deleted, at this version.
     Deleted(ResourceVersion),
+    /// A revision, or a last one before a deletion, that cannot be read: there may be a holder ([R6](crate::rules#r6)).
+    Unreadable,
     /// A list of this version did not contain the Lease.
     Absent(ResourceVersion),
 }

@@ -169,6 +169,12 @@ impl Holder {
                 self.adopt_absence(now, source);
             }
             LeaseEvent::Deleted(_) => {}
+            LeaseEvent::Unreadable => {
+                if let Some(acquisition) = &mut self.acquisition {
+                    acquisition.observe_unreadable();
+                }
+                self.request_read();
+            }
             LeaseEvent::Absent(version) if self.tracked.is_news(version) => {
                 self.tracked.newest = Some(version);
                 self.adopt_absence(now, NewsSource::List);

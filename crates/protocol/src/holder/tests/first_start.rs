@@ -81,6 +81,18 @@ fn the_deletion_of_what_was_never_seen_starts_the_proof_of_absence_anew() {
     fixture.is_idle();
 }
 
+/// (R6) What cannot be read may name a holder, so the name was not absent throughout.
+#[test]
+fn a_revision_that_cannot_be_read_ends_the_proof_of_absence() {
+    let mut fixture = absent_for(15.0);
+    fixture.event(LeaseEvent::Unreadable);
+    fixture.network = Network::Up;
+    fixture.pass(2.0);
+    fixture.watch();
+    assert!(fixture.store.lease.is_some());
+    fixture.is_idle();
+}
+
 #[test]
 fn a_creation_that_the_watch_does_not_bring_is_looked_for() {
     let mut fixture = absent(plain(), CandidateTiming::default());

@@ -296,7 +296,9 @@ impl HolderCheck {
         let source = match &event {
             LeaseEvent::Seen(_, source) => *source,
             LeaseEvent::Deleted(_) if self.holder.known().is_some() => NewsSource::Watch,
-            LeaseEvent::Deleted(_) | LeaseEvent::Absent(_) => NewsSource::List,
+            LeaseEvent::Deleted(_) | LeaseEvent::Absent(_) | LeaseEvent::Unreadable => {
+                NewsSource::List
+            }
         };
         let before = self.holder.tracked.newest;
         self.holder.handle_event(Moment::same(self.now), event);
