@@ -56,7 +56,7 @@ impl Faults {
     }
 
     /// The labels of the rules that struck since the last call, once for each request: a rule that no request met shows
-    /// nothing.
+    /// nothing, and neither does a refusal in the place of another one.
     #[must_use]
     pub fn take_strikes(&self) -> Vec<u64> {
         std::mem::take(&mut lock(&self.shared.strikes))
@@ -122,13 +122,17 @@ impl Faults {
         self.change(|link| link.cache = revision);
     }
 
-    /// The fault that befalls this request.
-    pub(crate) fn strike(&self, request: &RequestSummary<'_>) -> Option<Fault> {
+    /// The fault that befalls this request, and the label of its rule, which is to be [noted](Self::note).
+    pub(crate) fn strike(&self, request: &RequestSummary<'_>) -> Option<(Fault, Option<u64>)> {
         let mut rules = self.rules();
-        let (fault, label) = rules.iter_mut().find_map(|rule| rule.strike(request))?;
+        let struck = rules.iter_mut().find_map(|rule| rule.strike(request))?;
         rules.retain(|rule| !rule.is_spent());
+        Some(struck)
+    }
+
+    /// The rule of this label has taken effect.
+    pub(crate) fn note(&self, label: Option<u64>) {
         lock(&self.shared.strikes).extend(label);
-        Some(fault)
     }
 
     pub(crate) fn line(&self) -> LinkObserver {
@@ -204,6 +208,11 @@ mod tests {
     #[test]
     fn a_rule_strikes_the_requests_that_it_names_and_as_often_as_it_says() {
         let faults = Faults::new();
+        let strike = |request: &RequestSummary<'_>| {
+            let (fault, label) = faults.strike(request)?;
+            faults.note(label);
+            Some(fault)
+        };
         faults.inject(
             Rule::new(Fault::DropAfter)
                 .verb(RequestVerb::Update)
@@ -228,23 +237,21 @@ mod tests {
                 ..asked(RequestVerb::Update, Some("a"))
             },
         ] {
-            assert_eq!(faults.strike(&other), None, "{other:?}");
+            assert_eq!(strike(&other), None, "{other:?}");
         }
-        assert_eq!(
-            faults.strike(&asked(RequestVerb::Patch, Some("a"))),
-            Some(Fault::DropAfter)
-        );
-        assert_eq!(
-            faults.strike(&asked(RequestVerb::Update, Some("a"))),
-            Some(Fault::DropAfter)
-        );
-        assert_eq!(faults.strike(&asked(RequestVerb::Update, Some("a"))), None);
+        for (verb, fault) in [
+            (RequestVerb::Patch, Some(Fault::DropAfter)),
+            (RequestVerb::Update, Some(Fault::DropAfter)),
+            (RequestVerb::Update, None),
+        ] {
+            assert_eq!(strike(&asked(verb, Some("a"))), fault);
+        }
         let expected = Some(Fault::DropBefore);
-        assert_eq!(faults.strike(&asked(RequestVerb::Get, None)), expected);
+        assert_eq!(strike(&asked(RequestVerb::Get, None)), expected);
         assert_eq!(faults.take_strikes(), [7]);
         assert!(faults.take_strikes().is_empty());
         faults.inject(Rule::new(Fault::DropBefore));
         faults.clear();
-        assert_eq!(faults.strike(&asked(RequestVerb::Get, None)), None);
+        assert_eq!(strike(&asked(RequestVerb::Get, None)), None);
     }
 }

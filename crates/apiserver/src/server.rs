@@ -143,7 +143,11 @@ impl ServerParts {
         }
         let latency = link.now().latency;
         pause(latency.request).await;
-        let fault = faults.strike(&asked);
+        let (fault, label) = faults.strike(&asked).unzip();
+        let label = label.flatten();
+        if !matches!(fault, Some(Fault::RefuseAfter(_))) {
+            faults.note(label);
+        }
         match fault {
             Some(Fault::Delay(delay)) => pause(delay).await,
             Some(Fault::HangBefore) => return Err(NoReply::Hangs),
@@ -187,7 +191,10 @@ impl ServerParts {
         match fault {
             Some(Fault::HangAfter) => return Err(NoReply::Hangs),
             Some(Fault::DropAfter) => return Err(NoReply::Broken),
-            Some(Fault::RefuseAfter(code)) => return Ok(injected(code)),
+            Some(Fault::RefuseAfter(code)) => {
+                faults.note(label.filter(|_| reply.status().is_success()));
+                return Ok(injected(code));
+            }
             _ => {}
         }
         pause(latency.answer).await;
