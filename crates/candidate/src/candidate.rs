@@ -312,7 +312,7 @@ impl Candidate {
         );
         let orders = WorkOrders::default();
         let run = CandidateContext {
-            instance: SharedInstance::new(&self.config.given),
+            instance: SharedInstance::new(&self.config.given, self.cluster.instance_lock()),
             config: self.config,
             seed: self.cluster.seed(),
             cluster: self.cluster.into_api_server(),

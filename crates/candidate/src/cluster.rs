@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use elector_runtime::{Clock, Cluster as ApiServer, SystemClock, random_seed};
+use elector_runtime::{Clock, Cluster as ApiServer, InstanceLock, SystemClock, random_seed};
 use http::{Request, Response};
 use tower::{BoxError, Service};
 
@@ -33,6 +33,8 @@ pub struct Cluster {
     clock: Arc<dyn Clock>,
     /// A number in place of a random one, where a simulation is to repeat.
     seed: Option<u64>,
+    /// The instance lock of a simulated process.
+    instance: Option<Arc<InstanceLock>>,
 }
 
 // === impl Cluster ===
@@ -193,6 +195,18 @@ impl Cluster {
         self
     }
 
+    /// The same with an instance lock that has been obtained already, for simulations of many processes in one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_instance_lock(mut self, lock: Arc<InstanceLock>) -> Self {
+        self.instance = Some(lock);
+        self
+    }
+
+    pub(crate) fn instance_lock(&self) -> Option<Arc<InstanceLock>> {
+        self.instance.clone()
+    }
+
     pub(crate) fn url(&self) -> &str {
         self.api_server.url()
     }
@@ -234,6 +248,7 @@ impl From<ApiServer> for Cluster {
                 thread: None,
                 clock: by.clock(),
                 seed: Some(by.seed()),
+                instance: None,
             };
         }
         Self {
@@ -241,6 +256,7 @@ impl From<ApiServer> for Cluster {
             thread: None,
             clock: Arc::new(SystemClock::start()),
             seed: None,
+            instance: None,
         }
     }
 }

@@ -361,8 +361,9 @@ impl GroupCandidate {
         let member = self.member.member.as_str();
         let pace = Arc::new(AcquisitionPace::new(member, count, fallback));
         let (clock, seed) = (self.cluster.clock(), self.cluster.seed());
+        let obtained = self.cluster.instance_lock();
         let cluster = self.cluster.into_api_server();
-        let instance = SharedInstance::new(&self.member.configs[0].given);
+        let instance = SharedInstance::new(&self.member.configs[0].given, obtained);
         let parts = self.member.configs.into_iter().zip(self.statuses);
         let contexts = parts.zip(0..count).map(|((config, status), index)| {
             let reporters = (Arc::clone(&self.observer), None);

@@ -18,13 +18,14 @@ pub(crate) struct SharedInstance {
 // === impl SharedInstance ===
 
 impl SharedInstance {
-    pub(crate) fn new(given: &Config) -> Self {
+    /// The lock that this configuration names, unless one has been obtained already.
+    pub(crate) fn new(given: &Config, obtained: Option<Arc<InstanceLock>>) -> Self {
         Self {
             path: given
                 .instance_lock
                 .clone()
                 .filter(|_| given.mode != Mode::Disabled),
-            lock: Arc::default(),
+            lock: Arc::new(OnceCell::new_with(obtained.map(Some))),
         }
     }
 
@@ -36,6 +37,9 @@ impl SharedInstance {
     /// Begins a run under the lock, which is obtained first. Without it the run goes on as always: the lease of an earlier
     /// life has to expire.
     pub(crate) async fn begin_run(&self) -> Option<InstanceRun> {
+        if let Some(lock) = self.lock() {
+            return Some(lock.begin_run());
+        }
         let path = self.path.as_ref()?;
         let obtain = async || {
             let obtained = InstanceLock::obtain(path).await;

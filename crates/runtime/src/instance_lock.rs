@@ -118,6 +118,21 @@ impl InstanceLock {
         })
     }
 
+    /// The lock of a simulated process, without a file: that of a new life, which knows what the one before noted.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn simulated(id: LifeId, before: Option<&Self>) -> Arc<Self> {
+        let before = before.map(|it| it.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        Arc::new(Self {
+            path: PathBuf::new(),
+            life: id,
+            boot: String::new(),
+            notes: Mutex::new(Notes::in_memory(id.instance, before.as_deref())),
+            open_runs: AtomicUsize::new(0),
+            fails: AtomicBool::new(false),
+        })
+    }
+
     /// The life of this process.
     pub const fn life(&self) -> LifeId {
         self.life
@@ -150,7 +165,13 @@ impl InstanceLock {
         shown: Option<LeaseSnapshot>,
     ) {
         let lock = Arc::clone(&self);
-        let written = spawn_blocking(move || lock.write(&lease, &term, shown.as_ref()));
+        let write = move || lock.write(&lease, &term, shown.as_ref());
+        let written = async {
+            match self.path.as_os_str().is_empty() {
+                true => Ok(write()),
+                false => spawn_blocking(write).await,
+            }
+        };
         let error = match timeout(LONGEST_NOTE, written).await {
             Ok(Ok(Ok(()))) => return self.fails.store(false, Ordering::Relaxed),
             Ok(Ok(Err(error))) => error.to_string(),

@@ -80,6 +80,15 @@ impl Notes {
         Ok(notes)
     }
 
+    /// Notes without a file, which begin as those of an earlier life.
+    pub(super) fn in_memory(instance: u64, before: Option<&Self>) -> Self {
+        Self {
+            file: None,
+            instance,
+            blocks: before.map(|it| it.blocks.clone()).unwrap_or_default(),
+        }
+    }
+
     pub(super) const fn instance(&self) -> u64 {
         self.instance
     }
