@@ -139,7 +139,10 @@ impl Canonical {
                 passed_over: timing.passed_over_max,
                 preference: self.preference,
                 preemptions: timing.preemption_window,
-                usual: timing.max_lease_duration,
+                usual: match self.run.mutant {
+                    Some(Mutant::SeenIsLongest(false)) => Duration::MAX,
+                    _ => timing.max_lease_duration,
+                },
                 failed: self.run.longest_failure(),
                 counts: match self.run.mutant {
                     Some(Mutant::ForgetWithdrawals) => 0,

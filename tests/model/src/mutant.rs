@@ -62,8 +62,8 @@ pub(super) enum Mutant {
     BornIsFree,
     /// An unheld record with a duration is granted when that has passed.
     UnheldExpires,
-    /// `W_max` is what was seen of this lease, whatever is configured.
-    SeenIsLongest,
+    /// `W_max` is what was seen of this lease, whatever is configured; `false`: and that is forgotten at once.
+    SeenIsLongest(bool),
     /// After a proven absence the Lease is created by a POST that already names its holder.
     GrantByPost,
     /// The same, as soon as every candidate has acked.

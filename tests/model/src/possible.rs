@@ -87,7 +87,10 @@ impl ModelSystem {
                 run.pinged && process.can_be_pinged(run),
                 ProcessTransition::Ping,
             ),
-            (process.can_crash(), ProcessTransition::Crash),
+            (
+                !run.hurries || process.can_crash(),
+                ProcessTransition::Crash,
+            ),
         ];
         let possible = |(possible, by): (bool, ProcessTransition)| possible.then_some(by);
         let orphans = (0..process.orphans.len()).map(ProcessTransition::LandOrphan);
@@ -122,7 +125,7 @@ impl ModelSystem {
         if elector.message.is_some() {
             transitions.push(ElectorTransition::Land);
         }
-        if run.interference.deletions > 0 && elector.whole {
+        if elector.whole && (!run.hurries || run.interference.deletions > 0) {
             transitions.push(ElectorTransition::BreakWatch);
         }
         if run.restarts {

@@ -336,7 +336,9 @@ impl ModelProcess {
                 self.see(store, run);
             }
         } else {
-            self.registration.handle_event(self.seen(store));
+            if run.hurries {
+                self.registration.handle_event(self.seen(store));
+            }
             self.registration.ack_pings(self.holder.can_accept());
             if run.mutant == Some(Mutant::ReleaseByOldRecord) {
                 // It lives on old news.

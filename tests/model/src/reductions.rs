@@ -54,6 +54,10 @@ fn small(id: &str) -> Run {
     if !run.must_be_caught() {
         (run.timing.lease, run.timing.belief, run.mixes) = (3, 2, UNLIKE);
         (run.restarts, run.slow_posts, run.lagging) = (false, false, 0);
+        if run.slow_stops || run.rejoins {
+            // A process resumes and rejoins alone too.
+            run.candidates = 1;
+        }
     }
     run
 }
@@ -126,7 +130,15 @@ fn compare(run: Run, without: Run) {
 
 #[test]
 fn writes_that_are_forgotten_change_no_verdict() {
-    for id in ["MC-W-2-2", "MC-H2", "MC-M7", "MC-P-reply"] {
+    for id in [
+        "MC-W-2-2",
+        "MC-H2",
+        "MC-M7",
+        "MC-P-reply",
+        "MC-U2",
+        "MC-U1b",
+        "MC-J2",
+    ] {
         let run = Run {
             orphans: 1,
             lost_replies: true,
@@ -141,7 +153,7 @@ fn writes_that_are_forgotten_change_no_verdict() {
 }
 
 #[test]
-fn steps_at_once_change_no_verdict() {
+fn steps_at_once_and_idle_crashes_and_gaps_change_no_verdict() {
     let broken = [
         "MC-M3",
         "MC-M4b",
@@ -152,8 +164,13 @@ fn steps_at_once_change_no_verdict() {
         "MC-P-reply",
         "MC-P-new",
         "MC-P4",
+        "MC-M21",
+        "MC-U2",
+        "MC-J2",
+        "MC-J3",
     ];
-    for id in broken.into_iter().chain(["MC-W-2-2", "MC-P1"]) {
+    let safe = ["MC-W-2-2", "MC-X7-off", "MC-P1", "MC-U1b", "MC-J1e"];
+    for id in broken.into_iter().chain(safe) {
         let run = small(id);
         let without = Run {
             hurries: false,

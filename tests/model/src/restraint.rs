@@ -10,8 +10,10 @@ use super::numbers::{NOW, before};
 /// The failures, withdrawals and pre-emptions that hold the next preference back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Restraint {
+    /// When the present preference was written.
+    preferred: Option<Instant>,
     /// The withdrawals of this term, up to two.
-    withdrawals: u8,
+    withdrawals: u32,
     /// The time of the newest of two or more.
     withdrawn: Option<Instant>,
     /// True if the holder was asked to make room in this term.
@@ -24,8 +26,8 @@ pub(super) struct Restraint {
     failures: u32,
     /// The last time that a holder made room.
     preemption: Option<Instant>,
-    /// The wait after a first failure, the longest one, the pause after two withdrawals, and the time for which a
-    /// pre-emption and a failure count: the same in every state.
+    /// The wait after a first failure, the longest one, the ack window, and the time for which a pre-emption and a failure
+    /// count: the same in every state.
     waits: [Duration; 5],
 }
 
@@ -35,8 +37,9 @@ impl Restraint {
     /// Nothing has happened yet, by these rules; a failure counts for `recent`.
     pub(super) fn new(rules: &ElectorTiming, recent: Duration) -> Self {
         let (first, longest) = (rules.passed_over, rules.passed_over_max);
-        let pause = (rules.ack_window * 4).min(longest);
+        let window = rules.ack_window;
         Self {
+            preferred: None,
             withdrawals: 0,
             withdrawn: None,
             asked: false,
@@ -44,12 +47,14 @@ impl Restraint {
             failed: None,
             failures: 0,
             preemption: None,
-            waits: [first, longest, pause, rules.preemption_window, recent],
+            waits: [first, longest, window, rules.preemption_window, recent],
         }
     }
 
-    /// Learns from the next record of the Lease.
-    pub(super) fn follow(&mut self, old: &LeaseRecord, new: &LeaseRecord) {
+    /// Learns from the next record of the Lease; false where a preference is withdrawn before its time. No candidate is
+    /// deleted or changes here, so silence is the only reason.
+    pub(super) fn follow(&mut self, old: &LeaseRecord, new: &LeaseRecord) -> bool {
+        let mut stood = true;
         let led = |record: &LeaseRecord| record.holder.is_some() && !record.is_unaccepted_grant();
         if (&old.holder, old.term) != (&new.holder, new.term) {
             if old.is_unaccepted_grant() && self.preempted {
@@ -60,13 +65,24 @@ impl Restraint {
             }
             (self.withdrawals, self.withdrawn, self.asked) = (0, None, false);
         } else if old.preferred_holder.is_some() && new.preferred_holder.is_none() {
+            stood = !within(self.preferred, self.patience());
             self.withdrawals = 2.min(self.withdrawals + 1);
             self.withdrawn = (self.withdrawals > 1).then_some(NOW);
+        }
+        if old.preferred_holder != new.preferred_holder {
+            self.preferred = new.preferred_holder.as_ref().map(|_| NOW);
         }
         if new.preferred_holder.is_some() {
             (self.asked, self.withdrawn) = (true, None);
         }
         self.preempted &= !led(new);
+        stood
+    }
+
+    /// For how long a preference stands now, and none is written after a second withdrawal.
+    fn patience(&self) -> Duration {
+        let [_, longest, window, ..] = self.waits;
+        (window * (1 << self.withdrawals)).min(longest.max(window))
     }
 
     /// True if no candidate may be preferred after a failure or a pre-emption.
@@ -78,7 +94,7 @@ impl Restraint {
 
     /// True if no candidate may be preferred after the second withdrawal of a term.
     pub(super) fn pauses(&self) -> bool {
-        within(self.withdrawn, self.waits[2])
+        within(self.withdrawn, self.patience())
     }
 
     /// Lets time pass on the clock of the elector, and forgets what holds nothing back any more.
@@ -87,8 +103,9 @@ impl Restraint {
             let age = instant.map(|instant| NOW.since(instant).saturating_add(by));
             *instant = age.filter(|age| *age < limit).map(|age| before(NOW, age));
         };
-        let [_, _, pause, window, recent] = self.waits;
-        age(&mut self.withdrawn, pause);
+        let [_, longest, _, window, recent] = self.waits;
+        age(&mut self.preferred, longest);
+        age(&mut self.withdrawn, longest);
         age(&mut self.failed, recent);
         age(&mut self.preemption, window);
         if self.failed.is_none() {

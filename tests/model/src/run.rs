@@ -90,7 +90,8 @@ pub struct Run {
     pub(super) doubles: bool,
     /// True if an operator freezes the lease and prefers the worst candidate, and takes each back, at any step.
     pub(super) operated: bool,
-    /// True if steps that can begin no term happen at once.
+    /// True if steps that can begin no term happen at once, a crash that costs nothing but time is left out, and so is a
+    /// break of an elector's watch where no Lease is deleted.
     pub(super) hurries: bool,
     /// True if a process forgets a write of unknown outcome as soon as nothing can show it any more.
     pub(super) forgets: bool,
@@ -383,7 +384,8 @@ impl Run {
             _ if self.doubles => 2,
             _ => 1,
         };
-        let by_what_was_seen = self.announced || self.mutant == Some(Mutant::SeenIsLongest);
+        let by_what_was_seen =
+            self.announced || matches!(self.mutant, Some(Mutant::SeenIsLongest(_)));
         ElectorTiming {
             accept_window: self.accept_window(),
             accept_window_max: self.accept_window() * longest,

@@ -39,7 +39,7 @@ pub(super) struct LeaseStore {
     /// Which writes are applied without their condition: the same in every state.
     pub(super) lax: Lax,
     /// Which properties are looked at, one bit each: the same in every state.
-    pub(super) watched: u8,
+    pub(super) watched: u16,
     /// The judge of preferences, where waits double.
     pub(super) restraint: Option<Restraint>,
     /// The property that some write broke.
@@ -111,6 +111,8 @@ pub(super) enum Property {
     FreezeHolds,
     /// R16: no candidate is preferred in the pause after the second withdrawal of a term.
     Pauses,
+    /// R16: a preference stands for its time before it is withdrawn.
+    Stands,
     /// R23: no candidate is preferred while hand-overs are held back.
     HeldBack,
     /// L9: a part of a group moves for balance only where that is needed.
@@ -137,19 +139,20 @@ pub(super) const NAMES: [&str; 3] = ["c0", "c1", "c2"];
 
 impl Property {
     /// Every one of them.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::OneBeliever,
         Self::AllowedMove,
         Self::TokenGrows,
         Self::ElecteeAcked,
         Self::FreezeHolds,
         Self::Pauses,
+        Self::Stands,
         Self::HeldBack,
         Self::NeededMove,
     ];
 
     /// Its bit in a set.
-    pub(super) const fn bit(self) -> u8 {
+    pub(super) const fn bit(self) -> u16 {
         1 << self as u8
     }
 }
@@ -163,6 +166,7 @@ impl fmt::Display for Property {
             Self::ElecteeAcked => "S7 electee had not acked",
             Self::FreezeHolds => "R16 asked in spite of a freeze",
             Self::Pauses => "R16 preferred in a pause",
+            Self::Stands => "R16 withdrawn before its time",
             Self::HeldBack => "R23 preferred while held back",
             Self::NeededMove => "L9 needless move",
         })
@@ -303,16 +307,20 @@ impl LeaseStore {
     /// Writes over the Lease without asking; strangers do.
     pub(super) fn overwrite(&mut self, change: impl FnOnce(&LeaseRecord) -> LeaseRecord) {
         self.revision = next(self.revision);
+        let mut stood = true;
         if let Some(lease) = &mut self.lease {
             lease.version = self.revision;
             let record = change(&lease.record);
             if let Some(restraint) = &mut self.restraint {
-                restraint.follow(&lease.record, &record);
+                stood = restraint.follow(&lease.record, &record);
             }
             if self.written.is_some() && record.renew_time != lease.record.renew_time {
                 self.written = Some(NOW);
             }
             lease.record = record;
+        }
+        if !stood {
+            self.note(Property::Stands);
         }
     }
 

@@ -54,7 +54,7 @@ operands! {
     "R6" "unchanged is the record, not the uid": "MC-X1-off" "MC-X1";
     "R6" "W_max: as configured": "MC-X1-off" "MC-X6";
     "R6" "W_max: as announced": "MC-X6-off" "MC-X6" by |run| Run { announced: true, ..run };
-    "R6" "W_max: as seen": "MC-X6b" "MC-X6c" by |run| Run { restarts: false, ..run };
+    "R6" "W_max: as seen": "MC-X6b" "MC-X6d";
     "R6" "W_max: as configured in this life": "MC-E1" "MC-E3"
         by |run| Run { next_life: Some(OTHER_FLAGS), ..run };
     "R6" "acquired: a grace of at least W_max": "MC-P1c" "MC-P6" by |run| Run { grace: None, ..run };
@@ -79,6 +79,9 @@ operands! {
     "R18" "W_max: as configured": "MC-P7f" "MC-P7g" by |run| Run { flag: None, ..run };
     "R16" "the pause: from the second withdrawal on": "MC-D2" "MC-D2b";
     "R16" "the pause: doubled": "MC-D2" "MC-D2c";
+    "R16" "the time of a preference: doubled": "MC-D4" "MC-D4b";
+    "R16" "frozen: no leader is asked to make room": "MC-O1" "MC-O2";
+    "R16" "an operator's candidate is preferred, and not granted": "MC-O1" "MC-O3";
     "R21" "the earlier life is dead": "MC-J1e" "MC-J2";
     "R21" "noted, and not of the same name alone": "MC-J1b" "MC-J3";
     "R21" "of this very life": "MC-J1b" "MC-J5";

@@ -8,7 +8,8 @@ use super::super::run::Expectation::{Safe, SafeAndLive, Trapped, Unsafe};
 use super::super::run::Full::{Grows, Only};
 use super::super::run::{LifeRules, ModelLock, Run, Start::Absent, Timing};
 use super::super::store::Property::{
-    AllowedMove, ElecteeAcked, FreezeHolds, HeldBack, NeededMove, OneBeliever, Pauses, TokenGrows,
+    AllowedMove, ElecteeAcked, FreezeHolds, HeldBack, NeededMove, OneBeliever, Pauses, Stands,
+    TokenGrows,
 };
 use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses as Met;
@@ -185,13 +186,20 @@ worlds! {
         { restarts: false, lagging: 0, doubles: true, best: true } => Unsafe(Pauses, "R16");
     "MC-D2c" "the pause after withdrawals does not double": PINGED with NeverDouble
         { restarts: false, lagging: 0, doubles: true, best: true } => Unsafe(Pauses, "R16");
+    "MC-D4" "preferences are withdrawn ever later": PINGED
+        { timing: Timing { passed_over: 4, ..PINGED.timing }, restarts: false, lagging: 0, doubles: true, best: true, full: Only }
+        => SafeAndLive(HANDED_OVER | Met::FAILS_TWICE | Met::WITHDRAWN_TWICE);
+    "MC-D4b" "the time of a preference does not double": PINGED with NeverDouble
+        { timing: Timing { passed_over: 4, ..PINGED.timing }, restarts: false, lagging: 0, doubles: true, best: true, full: Only }
+        => Unsafe(Stands, "R16");
     // An operator freezes the lease, prefers the worst candidate, and takes each back (R16).
     "MC-O1" "an operator freezes and prefers at any step": ORDERLY
         { restarts: false, lagging: 0, operated: true, best: true, full: Only }
         => SafeAndLive(HANDED_OVER | Met::OBEYS | Met::FREEZES);
-    "MC-O2" "a freeze is not seen": ORDERLY with IgnoreFreeze { operated: true } => Unsafe(FreezeHolds, "R16");
+    "MC-O2" "a freeze is not seen": ORDERLY with IgnoreFreeze
+        { restarts: false, lagging: 0, operated: true, best: true } => Unsafe(FreezeHolds, "R16");
     "MC-O3" "the operator's candidate is granted the lease at once": ORDERLY with GrantToPreferred
-        { operated: true } => Unsafe(OneBeliever, "R3, R16");
+        { restarts: false, lagging: 0, operated: true, best: true } => Unsafe(OneBeliever, "R3, R16");
     // An elector comes back from a crash with other flags, or as another build, and from the next one as it was.
     "MC-E1" "an elector's lives differ in order, A and W_max": ORDERLY
         { lagging: 0, next_life: Some(OTHER_FLAGS), best: true, interference: BLANKED }
@@ -269,13 +277,15 @@ worlds! {
         { interference: Interference { object_deletions: 1, ..BLANKED } } => Unsafe(OneBeliever, "R6");
     "MC-X4" "an unheld record expires by its duration": ORDERLY with UnheldExpires
         { interference: Interference { creations: 1, ..DELETED } } => Unsafe(OneBeliever, "R6");
-    "MC-X6" "W known by what was seen alone": BASE with SeenIsLongest
+    "MC-X6" "W known by what was seen alone": BASE with SeenIsLongest(true)
         { interference: BLANKED } => Unsafe(OneBeliever, "R6");
 
-    "MC-X6b" "W known by what was seen alone, every record seen": BASE with SeenIsLongest
+    "MC-X6b" "W known by what was seen alone, every record seen": BASE with SeenIsLongest(true)
         { interference: BLANKED, lagging: 0, restarts: false } => Safe(HANDED_OVER);
-    "MC-X6c" "the same, and forgotten in a crash": BASE with SeenIsLongest
+    "MC-X6c" "the same, and forgotten in a crash": BASE with SeenIsLongest(true)
         { interference: BLANKED, lagging: 0 } => Unsafe(OneBeliever, "R6");
+    "MC-X6d" "W known neither by the flag nor by what was seen": BASE with SeenIsLongest(false)
+        { interference: BLANKED, lagging: 0, restarts: false } => Unsafe(OneBeliever, "R6");
     "MC-X8" "a uid that was held counts as never held": BASE with ForgetHolders
         { start: Absent, slow_electors: true, interference: BLANKED } => Unsafe(OneBeliever, "R6");
 
