@@ -49,6 +49,8 @@ pub enum TermSource {
 /// The news that an elector had when it sent a write.
 #[derive(Clone, Debug)]
 pub struct ElectorSight {
+    /// Its budget of pre-emptions (`--preemptions`), where it is not the default.
+    pub preemptions: Option<u8>,
     /// The answers of the candidate that the write chooses: in one of these ways.
     pub answers: Vec<CandidateAnswers>,
     /// Times, from and to, of which it may have missed what happened.

@@ -1,7 +1,5 @@
 //! The actions of a schedule, carried out on the simulation.
 
-use std::time::Duration;
-
 use elector_apiserver::{ApiServer, Fault, NativeCandidates, RequestVerb, Rule};
 use serde_json::json;
 
@@ -52,7 +50,8 @@ impl Simulation {
         match kind {
             FaultKind::Compact => {
                 self.server.compact();
-                true
+                self.context.state().effects.compacted = Some(fault);
+                false
             }
             FaultKind::RestoreStore(_, touched) => self.restore_store(fault, touched),
             FaultKind::TamperWithLease(lease, how) => {
@@ -80,12 +79,19 @@ impl Simulation {
                 self.start_foreign_client(client, lease, lasts, fault)
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
-            FaultKind::HideCandidates(_) => self.serve_candidates(NativeCandidates::Absent),
+            FaultKind::HideCandidates(lasts) => {
+                if self.serve_candidates(NativeCandidates::Absent) {
+                    let until = self.context.log().now() + lasts;
+                    self.context.state().effects.hidden = Some((fault, until));
+                }
+                false
+            }
             FaultKind::SpoilWork(lease, how, _) => {
                 let state = &mut *self.context.state();
-                let leader = state.guards.leader_of(&lease_name(lease));
-                let leader = leader.map(|(leader, _)| leader.to_owned());
-                leader.is_some_and(|leader| state.work.spoil(fault, leader, how))
+                if let Some((leader, _)) = state.guards.leader_of(&lease_name(lease)) {
+                    state.work.spoil(fault, leader.to_owned(), how);
+                }
+                false
             }
             FaultKind::Twin(who, _) => self.twin(who),
             FaultKind::Say(lease, word, lasts) => self.say(lease, word, lasts).await,
@@ -104,18 +110,20 @@ impl Simulation {
                 let Some(process) = process else {
                     return false;
                 };
-                let runs = process.runs();
-                let at_once = matches!(
-                    kind,
+                let at_once = match kind {
                     FaultKind::Crash(..)
-                        | FaultKind::ShutDown(..)
-                        | FaultKind::Pause(..)
-                        | FaultKind::EndWatches(..)
-                        | FaultKind::StepClock(..)
-                        | FaultKind::StopClock(..)
-                );
+                    | FaultKind::Pause(..)
+                    | FaultKind::StepClock(..)
+                    | FaultKind::StopClock(..) => process.runs(),
+                    FaultKind::ShutDown(..) => process.runs() && !process.is_ending(),
+                    FaultKind::EndWatches(..) => {
+                        let watches = &self.context.state().effects.watches;
+                        watches.get(&process.name).is_some_and(|open| *open > 0)
+                    }
+                    _ => false,
+                };
                 begin(process, &self.server, fault, kind).await;
-                runs && at_once
+                at_once
             }
         }
     }
@@ -132,6 +140,7 @@ impl Simulation {
             FaultKind::StandDown(who, ..) => self.stand_up(who),
             FaultKind::HideCandidates(_) => {
                 self.serve_candidates(NativeCandidates::V1Beta1);
+                self.context.state().effects.hidden = None;
             }
             FaultKind::SpoilWork(..) => {
                 let leader = self.context.state().work.unspoil(fault);
@@ -170,9 +179,10 @@ impl Simulation {
         let leases = {
             let state = &mut *self.context.state();
             state.history.restore(now, backup.revision(), newest);
+            state.effects.compacted = None;
             if !touched {
                 state.guards.forget_tokens();
-                state.work.forget_tokens(now);
+                state.work.forget_tokens();
             }
             let names = state.history.stored.leases.keys();
             let names = names.filter(|name| touched && state.history.current(name).is_some());
@@ -230,8 +240,7 @@ impl Simulation {
         let kind = ProcessKind::Candidate(*candidate, Some(process.identity()));
         let seed = self.plan.seed ^ 0x7717;
         let environment = (self.context.clone(), self.server.clone());
-        let longest = Duration::from_secs(self.plan.setup.longest());
-        let mut twin = SimulatedProcess::new(name, kind, host, seed, longest, environment);
+        let mut twin = SimulatedProcess::new(name, kind, host, seed, environment);
         twin.start(RestartName::New);
         self.twins.push(twin);
         true

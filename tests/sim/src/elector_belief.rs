@@ -14,7 +14,9 @@ use elector_protocol::Instant;
 use elector_runtime::Clock as _;
 
 use crate::clock::SimClock;
-use crate::history::{Author, LeaseHistory, LeaseRevision, RequestAttempt, Role};
+use crate::history::{
+    Author, LOCK_CHANGED, LeaseHistory, LeaseRevision, RequestAttempt, Role, STORE_RESTORED,
+};
 use crate::names::ELECTOR_LOCK;
 
 /// Holds what electors send against the lock of the electors.
@@ -28,6 +30,8 @@ pub(crate) struct ElectorMonitor {
     checked: usize,
     /// Pairs that were found to overlap, so that each is reported once.
     reported: BTreeSet<(String, String)>,
+    /// The kind of the write that exempts each of the others.
+    pub(crate) exempt: Vec<&'static str>,
 }
 
 /// The newest write of the lock that lets an elector believe.
@@ -69,7 +73,8 @@ impl ElectorMonitor {
 
     /// S1 at this instant: no two electors lead at the same time. A restore of the store, or a write of a stranger, that
     /// came between what lets the one and what lets the other believe exempts them, also one that only empties or deletes
-    /// the lock: electors wait for no proof that such a lock is free, since two of them are harmless (R17).
+    /// the lock: electors wait for no proof that such a lock is free, since two of them are harmless (R17). It does so until
+    /// the belief of the first ends, which it cannot renew.
     pub(crate) fn check(&mut self, history: &LeaseHistory) -> Vec<(&'static str, String)> {
         let lock = lock_revisions(history);
         if std::mem::replace(&mut self.checked, lock.len()) == lock.len() {
@@ -79,21 +84,33 @@ impl ElectorMonitor {
             let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
             attempt.is_some_and(|it| matches!(it.author.role, Role::Elector { .. }))
         };
-        let foreign = lock.iter().rev().find(|it| !by_an_elector(it));
-        let restored = history.lost.last().map_or(0, |it| it.newest + 1);
-        let foreign = foreign.map_or(0, |it| it.version).max(restored);
+        let exemption = |first: u64, second: u64| {
+            let between = first + 1..=second;
+            let mut foreign = lock.iter().filter(|it| !by_an_elector(it));
+            let mut restores = history.lost.iter();
+            if restores.any(|it| (first..second).contains(&it.newest)) {
+                return Some(STORE_RESTORED);
+            }
+            let foreign = foreign.any(|it| between.contains(&it.version));
+            foreign.then_some(LOCK_CHANGED)
+        };
         let leaders: Vec<_> = self.leaders(history).collect();
         let mut pairs = Vec::new();
         for (index, (one, version)) in leaders.iter().enumerate() {
-            for (other, other_version) in leaders.iter().skip(index + 1) {
-                if foreign <= *version.min(other_version) {
-                    pairs.push(((*one).to_owned(), (*other).to_owned()));
-                }
+            for (other, of_other) in leaders.iter().skip(index + 1) {
+                let exempt = exemption(*version.min(of_other), *version.max(of_other));
+                pairs.push((((*one).to_owned(), (*other).to_owned()), exempt));
             }
         }
-        pairs.retain(|pair| self.reported.insert(pair.clone()));
-        let text = |(one, other)| format!("{one} and {other} both lead the electors");
-        pairs.into_iter().map(|pair| ("S1", text(pair))).collect()
+        pairs.retain(|(pair, _)| self.reported.insert(pair.clone()));
+        let mut found = Vec::new();
+        for ((one, other), exempt) in pairs {
+            match exempt {
+                Some(why) => self.exempt.push(why),
+                None => found.push(("S1", format!("{one} and {other} both lead the electors"))),
+            }
+        }
+        found
     }
 
     /// S2 and R12: what an elector sends needs its belief, but for the creation and the acquisition of the lock. `clock`

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use elector_candidate::{Event, Leadership, TermEnd};
+use elector_candidate::{Event, Leadership, TermEnd, TermOrigin};
 use elector_protocol::{Identity, Instant, ResourceVersion, Token};
 
-use crate::history::{CLIENT_GO_DISPLACED, LeaseHistory};
+use crate::history::LeaseHistory;
 
 /// The guard of a term that has begun.
 #[derive(Debug)]
@@ -59,6 +59,12 @@ pub struct LeadershipStats {
     pub elections: u64,
     /// Those of them that their holders acquired themselves.
     pub acquired: u64,
+    /// Those with which a leader led on after it had lapsed (R20).
+    pub resumed: u64,
+    /// Those that a later life of the leader began (R21).
+    pub rejoined: u64,
+    /// Writes that were sent beside one that had no answer (R22).
+    pub hedged: u64,
     /// From the end of a leader's work to the beginning of its chosen successor's.
     pub hand_overs: Vec<Duration>,
     /// From the crash of a leader to the next one's beginning.
@@ -75,8 +81,24 @@ pub struct LeadershipStats {
     pub elector_fail_overs: Vec<Duration>,
     /// Writes of the work of all terms.
     pub work_writes: u64,
-    /// Overlaps that S1 exempts, by the kind of the write that does.
-    pub exempt: BTreeMap<&'static str, u64>,
+    /// The exemptions from S1 and S5 by foreign writes: of what, and by which kind of write.
+    pub exempt: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+/// The breaches that may be exempt.
+pub(crate) const BELIEVERS: &str = "two believers";
+pub(crate) const DISPLACED_CLIENT_GO: &str = "a believer like client-go's beside its successor";
+pub(crate) const LATE_TERMS: &str = "a term that begins after its successor";
+pub(crate) const WORK: &str = "work beside that of a successor";
+pub(crate) const ELECTORS: &str = "two electors that lead the others";
+
+// === impl LeadershipStats ===
+
+impl LeadershipStats {
+    /// Counts a breach that a write of this kind exempts.
+    pub(crate) fn exempt(&mut self, what: &'static str, why: &'static str) {
+        *self.exempt.entry((what, why)).or_default() += 1;
+    }
 }
 
 // === impl GuardMonitor ===
@@ -108,20 +130,33 @@ impl GuardMonitor {
             limit,
             deadline: None,
         });
+        if history.is_lost(token) {
+            return None;
+        }
         let newest = self.tokens.entry(lease.clone()).or_default();
         let before = std::mem::replace(newest, token.max(*newest));
         let tokens = [token, before].map(|token| Token(ResourceVersion(token)));
-        let displaced = || history.exemption(&lease, now, tokens.into()).is_some();
-        (token <= before && (token == before || !displaced())).then(|| {
-            let text = format!("{name} leads {lease} with token {token} after {before}");
-            ("S5", text)
-        })
+        if token > before {
+            return None;
+        }
+        let exempt = history.exemption(&lease, now, tokens.into());
+        if let Some(why) = exempt.filter(|_| token < before) {
+            self.leadership.exempt(LATE_TERMS, why);
+            return None;
+        }
+        let text = format!("{name} leads {lease} with token {token} after {before}");
+        Some(("S5", text))
     }
 
     /// Takes in an event of a candidate.
     pub(crate) fn handle_event(&mut self, now: Duration, name: &str, lease: &str, event: &Event) {
         let of = (name.to_owned(), lease.to_owned());
         match event {
+            Event::Leading { by, .. } => match by {
+                TermOrigin::Resumed => self.leadership.resumed += 1,
+                TermOrigin::Rejoined => self.leadership.rejoined += 1,
+                _ => {}
+            },
             Event::WorkStopped { .. } => {
                 self.stopped.insert(of, now);
             }
@@ -211,15 +246,17 @@ impl GuardMonitor {
         for (index, (lease, one, label)) in believers.iter().enumerate() {
             for (_, other, of_other) in believers.iter().skip(index + 1).filter(|it| it.0 == *lease)
             {
-                // It notices nothing before its next try fails, and believes for 12 s more.
-                let unguarded = self.unguarded.get(lease);
-                let unguarded = unguarded.is_some_and(|it| [*one, *other].contains(&it.token));
                 let pair = (label.clone(), of_other.clone());
                 let tokens = (*one.min(other), *one.max(other));
+                // It notices nothing before its next try fails, and believes for 12 s more.
+                let unguarded = self.unguarded.get(lease);
+                let what = match unguarded.is_some_and(|it| it.token == tokens.0) {
+                    true => DISPLACED_CLIENT_GO,
+                    false => BELIEVERS,
+                };
                 if let Some(why) = history.exemption(lease, now, tokens) {
-                    let why = if unguarded { CLIENT_GO_DISPLACED } else { why };
                     if self.reported.insert(pair) {
-                        *self.leadership.exempt.entry(why).or_default() += 1;
+                        self.leadership.exempt(what, why);
                     }
                 } else if self.reported.insert(pair) {
                     let text = format!("{label} and {of_other} both believe in {lease}");

@@ -17,7 +17,7 @@ pub(crate) const BUILTIN_EXPIRED: &str = "the built-in elector took a held lease
 pub(crate) const BUILTIN_GRANTED: &str = "the built-in elector granted a lease without a holder";
 pub(crate) const STRANGER_NAMED: &str = "a stranger named a holder";
 pub(crate) const STRANGER_SHORTENED: &str = "a stranger shortened a duration";
-pub(crate) const CLIENT_GO_DISPLACED: &str = "a candidate as client-go's was displaced";
+pub(crate) const LOCK_CHANGED: &str = "a stranger changed or deleted the lock";
 pub(crate) const STORE_RESTORED: &str = "the store was restored";
 
 /// A write of a Lease as it was sent.
@@ -67,7 +67,8 @@ pub(crate) struct LostHistory {
     pub(crate) at: Duration,
     /// All of it, up to then.
     pub(crate) stored: StoredHistory,
-    /// Its last revision. Those that follow are higher.
+    /// The last revision that was kept of it, and its last one. Those that follow are higher.
+    pub(crate) kept: u64,
     pub(crate) newest: u64,
 }
 
@@ -127,7 +128,18 @@ impl LeaseHistory {
         }
         let candidates = &mut self.stored.candidates;
         candidates.retain(|it| it.version() <= kept);
-        self.lost.push(LostHistory { at, stored, newest });
+        self.lost.push(LostHistory {
+            at,
+            stored,
+            kept,
+            newest,
+        });
+    }
+
+    /// True if the term of this token began in a history that was lost, and its holder may hear of that late.
+    pub(crate) fn is_lost(&self, token: u64) -> bool {
+        let mut lost = self.lost.iter();
+        lost.any(|it| (it.kept + 1..=it.newest).contains(&token))
     }
 
     /// Every history that the store has told, the present one last.

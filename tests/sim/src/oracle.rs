@@ -5,6 +5,7 @@
 mod tests;
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use elector_api::annotation::PRIORITY;
@@ -120,7 +121,7 @@ impl WriteCheck<'_> {
     }
 
     /// True if the first candidate registered with no better rank than the other, and nothing of this lease had
-    /// changed it or the order.
+    /// changed it or the order just before.
     /// Under a strategy by which leaders stay, no version matters once all is mended.
     fn is_no_better(&self, pair: (&Identity, &Identity), lease: &str, at: Duration) -> bool {
         let setup = &self.plan.setup;
@@ -130,40 +131,47 @@ impl WriteCheck<'_> {
         };
         let mended = at > self.plan.faults_end + 2 * AFTERMATH;
         let stays = mended && strategy == PlannedStrategy::Sticky;
-        let changed = |fault: &PlannedFault| {
+        let changed = |(index, fault): (usize, &PlannedFault)| {
             let changes = matches!(
                 fault.kind,
                 FaultKind::TamperWithCandidate(..)
                     | FaultKind::Say(_, PlannedWord::Prefer(_), _)
                     | FaultKind::StandDown(..)
             );
-            changes && fault.at <= at && self.concerns(&fault.kind, lease)
+            // A restore of the store brings back what was taken back.
+            let restored = |it: &RangeInclusive<Duration>| {
+                let mut lost = self.history.lost.iter();
+                lost.any(|lost| (it.start()..=&at).contains(&&lost.at))
+            };
+            let mut struck = self.effects.of(index).iter();
+            let then = struck
+                .any(|it| (*it.start()..=*it.end() + AFTERMATH).contains(&at) || restored(it));
+            changes && then && self.concerns(&fault.kind, lease)
         };
         let ranks = self.rank(strategy, pair.0).zip(self.rank(strategy, pair.1));
         // Members of one version share the parts of a group; which of these preferences is needless is for the checker (L9).
         let share = setup.is_group();
         let no_better = |(one, other)| one > other || (one == other && !share);
-        (stays || !self.plan.faults.iter().any(changed)) && ranks.is_some_and(no_better)
+        let mut faults = self.plan.faults.iter().enumerate();
+        (stays || !faults.any(changed)) && ranks.is_some_and(no_better)
     }
 
     /// The most preferences of a term. One for a candidate that stops answering is withdrawn, so each fault may cost one
     /// more.
     fn most_preferences(&self, attempt: &RequestAttempt, term_since: Duration) -> usize {
         let count = self.plan.setup.candidates.len() / self.plan.setup.leases;
-        let term = term_since.saturating_sub(AFTERMATH)..=attempt.at;
-        let faults = self
-            .plan
-            .faults
-            .iter()
-            .enumerate()
-            .filter(|(index, fault)| {
-                let effect = self.effects.of(*index);
-                let then =
-                    effect.is_some_and(|it| it.start() <= term.end() && term.start() <= it.end());
-                then && self.concerns(&fault.kind, &attempt.lease)
-            });
-        let others: usize = faults.map(|(_, fault)| 2 * names_of(&fault.kind)).sum();
-        count.saturating_sub(1) + others
+        let (since, until) = (term_since.saturating_sub(AFTERMATH), attempt.at);
+        let faults = self.plan.faults.iter().enumerate();
+        let faults = faults.filter(|(_, it)| self.concerns(&it.kind, &attempt.lease));
+        let others = faults.map(|(index, fault)| {
+            let struck = self.effects.of(index).iter();
+            let within = struck.map(|it| (since.max(*it.start()), until.min(*it.end())));
+            let within = within.filter(|(from, to)| from <= to);
+            within
+                .map(|(from, to)| names_of(&fault.kind, to - from))
+                .max()
+        });
+        count.saturating_sub(1) + 2 * others.flatten().sum::<usize>()
     }
 
     /// True if a fault is for a candidate of this lease, for the Lease itself, or for the watches of an elector.
@@ -177,7 +185,9 @@ impl WriteCheck<'_> {
             | FaultKind::IdleCandidate(of, ..)
             | FaultKind::Say(of, ..)
             | FaultKind::SpoilWork(of, ..) => Some(*of),
-            FaultKind::FloodNamespace(_) => return false,
+            FaultKind::FloodNamespace(_)
+            | FaultKind::TamperWithLock(_)
+            | FaultKind::HoldLock(_) => return false,
             kind => match kind.who().map(|who| who.0.checked_sub(electors)) {
                 Some(Some(candidate)) => {
                     let candidate = self.plan.setup.candidates.get(candidate);
@@ -211,10 +221,11 @@ fn number(version: &str) -> u64 {
     parts.fold(0, |number, part| 1000 * number + part.parse().unwrap_or(0))
 }
 
-/// The number of candidates that a fault may add or remove: one, or one for each name that a client registers in turn.
-fn names_of(fault: &FaultKind) -> usize {
+/// The number of candidates that a fault may add or remove in so long: one, or one for each name that a client registers in
+/// turn.
+fn names_of(fault: &FaultKind, lasts: Duration) -> usize {
     let names = match fault {
-        FaultKind::IdleCandidate(_, keeps, lasts) => lasts.as_millis() / keeps.as_millis().max(1),
+        FaultKind::IdleCandidate(_, keeps, _) => lasts.as_millis() / keeps.as_millis().max(1),
         _ => 0,
     };
     usize::try_from(names).unwrap_or(usize::MAX / 4) + 1

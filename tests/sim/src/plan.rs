@@ -6,6 +6,7 @@ mod draw_wishes;
 mod fault;
 mod strategy;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub struct Setup {
     /// The most pre-emptions of each elector (R23), where they are fewer than by default.
     #[serde(default)]
     pub preemptions: Vec<u8>,
+    /// The longest lease duration that each elector allows for, in seconds, where it is not that of all candidates.
+    #[serde(default)]
+    pub allows: Vec<u64>,
     /// The locks that the electors take.
     pub locks: ElectorLocks,
     /// The candidates.
@@ -61,6 +65,15 @@ pub struct ElectorLocks {
     pub leader_election: Option<(u64, u64)>,
     /// True if they take the lock of the built-in controller.
     pub builtin: bool,
+}
+
+/// The flags of an elector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ElectorFlags {
+    pub(crate) locks: ElectorLocks,
+    pub(crate) preemptions: Option<u8>,
+    /// In seconds.
+    pub(crate) max_lease_duration: u64,
 }
 
 /// Where a process runs.
@@ -100,6 +113,9 @@ pub struct PlannedCandidate {
     /// The priority that its object is given when it registers; 0 for none.
     #[serde(default)]
     pub priority: u64,
+    /// True if it keeps an instance lock, so that its next life may rejoin (R21).
+    #[serde(default)]
+    pub keeps_lock: bool,
 }
 
 /// The way of a candidate to its terms (R18).
@@ -122,6 +138,16 @@ impl Setup {
         self.electors.len() + self.candidates.len()
     }
 
+    /// The flags of an elector.
+    pub(crate) fn flags(&self, elector: usize) -> ElectorFlags {
+        let allows = self.allows.get(elector).copied();
+        ElectorFlags {
+            locks: self.locks,
+            preemptions: self.preemptions.get(elector).copied(),
+            max_lease_duration: allows.unwrap_or_else(|| self.longest().max(15)),
+        }
+    }
+
     /// Where a process runs.
     #[must_use]
     pub fn host(&self, who: ProcessIndex) -> Option<ProcessHost> {
@@ -132,10 +158,15 @@ impl Setup {
         }
     }
 
-    /// The rate of the fastest clock.
-    pub(crate) fn fastest(&self) -> u64 {
-        let hosts = (0..self.processes()).filter_map(|index| self.host(ProcessIndex(index)));
-        hosts.map(|host| host.rate).max().unwrap_or_default()
+    /// The rate of the fastest clock by which a process of ours may wait for the end of a term, by lease.
+    pub(crate) fn fastest(&self) -> BTreeMap<String, u64> {
+        let fastest = |lease| {
+            let candidates = self.candidates_of(lease).map(|it| it.host);
+            let hosts = self.electors.iter().copied().chain(candidates);
+            hosts.map(|host| host.rate).max().unwrap_or_default()
+        };
+        let leases = 0..self.leases;
+        leases.map(|it| (lease_name(it), fastest(it))).collect()
     }
 
     /// The names of the leases that candidates stand for, and of the lock of the electors.
@@ -176,7 +207,7 @@ impl Setup {
     #[must_use]
     pub fn longest(&self) -> u64 {
         let durations = self.candidates.iter().map(|it| it.timing.0);
-        durations.max().unwrap_or_default().max(15)
+        durations.max().unwrap_or_default()
     }
 }
 

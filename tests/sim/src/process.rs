@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_apiserver::{ApiServer, Faults};
-use elector_protocol::Identity;
+use elector_protocol::{Identity, LifeId};
+use elector_runtime::InstanceLock;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -15,7 +16,7 @@ use crate::context::RunContext;
 use crate::history::{Author, Role};
 use crate::names::EPOCH;
 use crate::pause::PauseSwitch;
-use crate::plan::{self, ElectorLocks, ProcessHost, RestartName};
+use crate::plan::{self, ElectorFlags, ProcessHost, RestartName};
 use crate::programs::{CandidateRun, run_elector};
 use crate::random::Random;
 use crate::transport::Transport;
@@ -34,17 +35,17 @@ pub(crate) struct SimulatedProcess {
     incarnation: u32,
     /// The number in its identity: that of the incarnation which began under this name.
     named: u32,
-    /// Lease durations go up to this, as electors hear them; plain candidates announce none.
-    longest: Duration,
     task: Option<JoinHandle<()>>,
     shutdown: Option<oneshot::Sender<()>>,
+    /// The instance lock of its newest life.
+    instance: Option<Arc<InstanceLock>>,
 }
 
 /// The kind of a process.
 #[derive(Clone, Debug)]
 pub(crate) enum ProcessKind {
-    /// An elector, the locks that it takes, and its budget of pre-emptions where it is not the default.
-    Elector(ElectorLocks, Option<u8>),
+    /// An elector.
+    Elector(ElectorFlags),
     /// A candidate, and the identity that it is made to use.
     Candidate(plan::PlannedCandidate, Option<String>),
 }
@@ -61,7 +62,6 @@ impl SimulatedProcess {
         kind: ProcessKind,
         host: ProcessHost,
         seed: u64,
-        longest: Duration,
         (context, server): (RunContext, ApiServer),
     ) -> Self {
         let faults = server.faults(&name);
@@ -70,9 +70,9 @@ impl SimulatedProcess {
             pauses: PauseSwitch::default(),
             incarnation: 0,
             named: 0,
-            longest,
             task: None,
             shutdown: None,
+            instance: None,
             name,
             kind,
             faults,
@@ -151,13 +151,20 @@ impl SimulatedProcess {
         let transport = self.transport();
         let check_now = context.check_hook();
         let task = match &self.kind {
-            ProcessKind::Elector(locks, preemptions) => {
-                let times = (self.longest, *locks, *preemptions);
-                let run = run_elector(transport, times, self.incarnation_seed(), shutdown);
+            ProcessKind::Elector(flags) => {
+                let run = run_elector(transport, *flags, self.incarnation_seed(), shutdown);
                 tokio::spawn(pauses.wrap(run, check_now))
             }
-            ProcessKind::Candidate(candidate, _) => {
+            ProcessKind::Candidate(candidate, twin) => {
+                let id = LifeId {
+                    instance: self.seed,
+                    life: self.incarnation_seed(),
+                };
+                // A second process under its name has no file in common with it.
+                self.instance = (candidate.keeps_lock && twin.is_none())
+                    .then(|| InstanceLock::simulated(id, self.instance.as_deref()));
                 let run = CandidateRun {
+                    instance: self.instance.clone(),
                     identity: self.identity(),
                     incarnation: self.incarnation,
                     candidate: *candidate,

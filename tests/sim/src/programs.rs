@@ -1,5 +1,6 @@
 //! The production elector and candidate, as the program of a simulated process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector::{
@@ -9,10 +10,11 @@ use elector_candidate::{
     Candidate, Cluster, Config as CandidateConfig, GroupCandidate, Leadership, Mode, Parts, Timing,
 };
 use elector_protocol::{ElectorTiming, LeaseKey};
+use elector_runtime::InstanceLock;
 
 use crate::names::{ELECTOR_LOCK, FALLBACK, GROUP, NAMESPACE, lease_name};
 use crate::pause::PauseSwitch;
-use crate::plan::{self, ElectorLocks, PlannedMode};
+use crate::plan::{self, ElectorFlags, PlannedMode};
 use crate::register::WorkTerm;
 use crate::transport::Transport;
 use crate::witness::WitnessedWork;
@@ -20,7 +22,7 @@ use crate::witness::WitnessedWork;
 /// Runs an elector until it is shut down.
 pub(crate) async fn run_elector(
     transport: Transport,
-    (longest, locks, preemptions): (Duration, ElectorLocks, Option<u8>),
+    flags: ElectorFlags,
     seed: u64,
     shutdown: impl Future<Output = ()>,
 ) {
@@ -28,15 +30,15 @@ pub(crate) async fn run_elector(
     let timing = ElectorTiming::default();
     let config = ElectorConfig {
         timing: ElectorTiming {
-            max_lease_duration: longest,
-            preemptions: preemptions.unwrap_or(timing.preemptions),
+            max_lease_duration: Duration::from_secs(flags.max_lease_duration),
+            preemptions: flags.preemptions.unwrap_or(timing.preemptions),
             ..timing
         },
-        builtin: match locks.builtin {
+        builtin: match flags.locks.builtin {
             true => BuiltinController::Replace { host: name.clone() },
             false => BuiltinController::Respect,
         },
-        leader_election: locks.leader_election.map(|(w, h)| LeaderElection {
+        leader_election: flags.locks.leader_election.map(|(w, h)| LeaderElection {
             lease: LeaseKey::new(NAMESPACE, ELECTOR_LOCK),
             lease_duration: Duration::from_secs(w),
             renew_deadline: Duration::from_secs(h),
@@ -79,6 +81,7 @@ pub(crate) struct CandidateRun {
     pub(crate) candidate: plan::PlannedCandidate,
     pub(crate) pauses: PauseSwitch,
     pub(crate) seed: u64,
+    pub(crate) instance: Option<Arc<InstanceLock>>,
     pub(crate) transport: Transport,
 }
 
@@ -94,6 +97,10 @@ impl CandidateRun {
         let clock = self.transport.clock.production();
         let cluster = Cluster::from(self.transport.cluster());
         let cluster = cluster.with_clock(clock).with_seed(self.seed);
+        let cluster = match self.instance.clone() {
+            Some(lock) => cluster.with_instance_lock(lock),
+            None => cluster,
+        };
         let tell = {
             let (context, name) = (context.clone(), name.clone());
             move |lease: &LeaseKey, event: &elector_candidate::Event| {
@@ -160,7 +167,6 @@ impl CandidateRun {
             term: WorkTerm {
                 name: self.transport.author.name.clone(),
                 incarnation: self.incarnation,
-                since: now,
                 candidate: self.candidate,
                 clock: self.transport.clock.clone(),
                 leadership,

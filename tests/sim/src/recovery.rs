@@ -78,7 +78,7 @@ impl Simulation {
 
     /// L1, from an arbitrary state.
     async fn check_leader(&self, lease: usize) {
-        let longest = Duration::from_secs(self.plan.setup.longest());
+        let longest = Duration::from_secs(self.plan.setup.longest().max(15));
         let limit = self.slowest_stop_watch(lease, longest + LONGEST_GRANT) + SLACK;
         let name = lease_name(lease);
         match self.wait_for_leader(&name, None, limit).await {

@@ -9,19 +9,19 @@ use elector_protocol::{ResourceVersion, Token};
 
 use crate::clock::{SimClock, TRUE_RATE};
 use crate::history::LeaseHistory;
-use crate::plan::{PlannedCandidate, WorkEnd};
+use crate::plan::{PlannedCandidate, PlannedMode, WorkEnd};
 
 /// The register of all leases.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WorkRegister {
     /// The highest token of a write, and its author, by lease.
     newest: BTreeMap<String, (u64, String)>,
-    /// Tokens of terms from before this time tell nothing.
-    since: Duration,
     /// Terms whose work was found to be wrong, and the rules, so that each is reported once.
     reported: BTreeSet<(String, u64, &'static str)>,
-    /// The rate of the fastest clock of the run.
-    pub(crate) fastest: u64,
+    /// Terms whose work wrote beside that of a successor, and the kind of the write that exempts them from S1.
+    pub(crate) exempt: BTreeMap<(String, u64), &'static str>,
+    /// The rate of the fastest clock by which somebody may wait for the end of a term, by lease.
+    pub(crate) fastest: BTreeMap<String, u64>,
     pub(crate) writes: u64,
     /// The processes whose work is spoilt, and how, by the places of the faults in the plan.
     spoilt: BTreeMap<usize, (String, WorkEnd)>,
@@ -32,8 +32,6 @@ pub(crate) struct WorkRegister {
 pub(crate) struct WorkTerm {
     pub(crate) name: String,
     pub(crate) incarnation: u32,
-    /// When it began.
-    pub(crate) since: Duration,
     pub(crate) candidate: PlannedCandidate,
     pub(crate) clock: SimClock,
     pub(crate) leadership: Leadership,
@@ -44,27 +42,12 @@ pub(crate) const GRAIN: Duration = Duration::from_millis(5);
 
 // === impl WorkRegister ===
 
-impl Default for WorkRegister {
-    fn default() -> Self {
-        Self {
-            newest: BTreeMap::new(),
-            since: Duration::ZERO,
-            reported: BTreeSet::new(),
-            fastest: TRUE_RATE,
-            writes: 0,
-            spoilt: BTreeMap::new(),
-        }
-    }
-}
-
 impl WorkRegister {
-    /// Spoils the work of a process, which is true at its next tick, unless it is spoilt already.
-    pub(crate) fn spoil(&mut self, fault: usize, process: String, how: WorkEnd) -> bool {
-        let new = self.end_of(&process).is_none();
-        if new {
+    /// Spoils the work of a process, from its next tick on, unless it is spoilt already.
+    pub(crate) fn spoil(&mut self, fault: usize, process: String, how: WorkEnd) {
+        if self.end_of(&process).is_none() {
             self.spoilt.insert(fault, (process, how));
         }
-        new
     }
 
     /// Spoils it no longer. Returns the process.
@@ -72,16 +55,16 @@ impl WorkRegister {
         self.spoilt.remove(&fault).map(|(process, _)| process)
     }
 
-    /// The way in which the work of a process is spoilt.
-    pub(crate) fn end_of(&self, process: &str) -> Option<WorkEnd> {
-        let mut spoilt = self.spoilt.values();
-        spoilt.find(|it| it.0 == process).map(|it| it.1)
+    /// The way in which the work of a process is spoilt, and the fault.
+    pub(crate) fn end_of(&self, process: &str) -> Option<(WorkEnd, usize)> {
+        let mut spoilt = self.spoilt.iter();
+        let found = spoilt.find(|(_, (name, _))| name == process);
+        found.map(|(fault, (_, how))| (*how, *fault))
     }
 
     /// Tokens may come about once more in terms that begin from now on.
-    pub(crate) fn forget_tokens(&mut self, now: Duration) {
+    pub(crate) fn forget_tokens(&mut self) {
         self.newest.clear();
-        self.since = now;
     }
 
     /// Takes a write, and returns the rule that it violates: it comes beside those of a successor, after its author gave the
@@ -95,23 +78,22 @@ impl WorkRegister {
         let (lease, token) = (work.leadership.lease().name.to_string(), work.token());
         self.writes += 1;
         let newest = self.newest.entry(lease.clone()).or_default();
-        let wrong = if token < newest.0 {
+        let mut wrong = work.overstays(now, &lease, history);
+        if token < newest.0 {
             // Where clocks differ by as much as they may, nothing of W is left after the time to stop.
-            let judged = work.leadership.is_leader() || work.stops_in_time(self.fastest);
-            let tokens = (token, newest.0);
-            let tokens = (
-                Token(ResourceVersion(tokens.0)),
-                Token(ResourceVersion(tokens.1)),
-            );
-            let exempt = history.exemption(&lease, now, tokens).is_some();
-            let text = format!("beside that of {} with token {}", newest.1, newest.0);
-            (judged && !exempt).then_some(("S1", text))
-        } else {
-            if work.since >= self.since {
-                *newest = (token, work.name.clone());
+            let fastest = self.fastest.get(&lease).copied().unwrap_or(TRUE_RATE);
+            let judged = work.leadership.is_leader() || work.stops_in_time(fastest);
+            let tokens = [token, newest.0].map(|it| Token(ResourceVersion(it)));
+            let exempt = history.exemption(&lease, now, tokens.into());
+            if judged && exempt.is_none() {
+                let text = format!("beside that of {} with token {}", newest.1, newest.0);
+                wrong = Some(("S1", text));
+            } else if let Some(why) = exempt.filter(|_| judged) {
+                self.exempt.insert((lease.clone(), token), why);
             }
-            work.overstays(now, &lease, history)
-        };
+        } else if !history.is_lost(token) {
+            *newest = (token, work.name.clone());
+        }
         let (rule, text) = wrong.filter(|it| self.reported.insert((lease.clone(), token, it.0)))?;
         let name = &work.name;
         Some((
@@ -128,11 +110,12 @@ impl WorkTerm {
         self.leadership.token()
     }
 
-    /// H and the time to stop after it, by its own clock.
+    /// H and the time to stop after it, by its own clock. Beside candidates of client-go a second of W is lost.
     fn limit(&self) -> Duration {
         let (w, h) = self.candidate.timing;
         let (w, h) = (Duration::from_secs(w), Duration::from_secs(h));
-        h + (w - h) * 3 / 4
+        let plain = self.candidate.mode == PlannedMode::Plain;
+        h + ((w - h) * 3 / 4).saturating_sub(Duration::from_secs(u64::from(plain)))
     }
 
     /// True if its time is over before W is by the fastest clock.

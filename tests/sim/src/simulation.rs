@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::context::{RuleViolation, RunContext};
 use crate::elector_belief::{ElectorMonitor, lock_terms};
-use crate::guards::LeadershipStats;
+use crate::guards::{ELECTORS, LeadershipStats, WORK};
 use crate::history::LeaseHistory;
 use crate::names::EPOCH;
 use crate::oracle;
@@ -75,7 +75,6 @@ pub fn simulate(plan: &RunPlan, keep_trace: bool) -> RunReport {
 
 impl Simulation {
     fn new(plan: &RunPlan, keep_trace: bool) -> Self {
-        let longest = Duration::from_secs(plan.setup.longest());
         let limit = plan.setup.locks.leader_election.map(|(_, h)| h);
         let electors = ElectorMonitor::new(limit.map(Duration::from_secs));
         let context = RunContext::start(keep_trace, LeaseHistory::default(), electors);
@@ -99,8 +98,7 @@ impl Simulation {
         let processes = (0..setup.processes()).zip(1000..).map(|(index, stream)| {
             let (name, kind, host) = match index.checked_sub(setup.electors.len()) {
                 None => {
-                    let kind =
-                        ProcessKind::Elector(setup.locks, setup.preemptions.get(index).copied());
+                    let kind = ProcessKind::Elector(setup.flags(index));
                     (format!("e{index}"), kind, setup.electors[index])
                 }
                 Some(candidate) => {
@@ -111,7 +109,7 @@ impl Simulation {
             };
             let seed = Random::stream(plan.seed, stream).bits();
             let environment = (context.clone(), server.clone());
-            SimulatedProcess::new(name, kind, host, seed, longest, environment)
+            SimulatedProcess::new(name, kind, host, seed, environment)
         });
         let processes = processes.collect();
         Self {
@@ -172,16 +170,26 @@ impl Simulation {
             &self.plan,
             &state.effects,
         ));
-        violations.extend(verification::violations(&state.history, &self.plan));
+        violations.extend(verification::violations(
+            &state.history,
+            &self.plan,
+            &state.effects,
+        ));
         for violation in &violations {
             log.note("!", format_args!("{violation}"));
         }
-        let leadership = LeadershipStats {
+        let mut leadership = LeadershipStats {
             acquired: state.history.acquired,
             elector_terms: lock_terms(&state.history),
             work_writes: state.work.writes,
             ..state.guards.leadership.clone()
         };
+        for why in state.work.exempt.values() {
+            leadership.exempt(WORK, why);
+        }
+        for why in &state.electors.exempt {
+            leadership.exempt(ELECTORS, why);
+        }
         RunReport {
             violations,
             leadership,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body as ServerBody;
+use axum::body::{Body as ServerBody, Bytes};
 use elector_api::Lease;
 use elector_api::annotation::PRIORITY;
 use elector_apiserver::ApiServer;
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, Cluster};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
@@ -35,6 +35,12 @@ pub(crate) struct Transport {
     pub(crate) random: Arc<Mutex<Random>>,
     /// The priority that an administrator's webhook gives to the candidates that it registers; 0 for none.
     pub(crate) priority: u64,
+}
+
+/// A watch of a process that has not ended.
+struct OpenWatch {
+    context: RunContext,
+    process: String,
 }
 
 /// The timeout of a request that names none of its own.
@@ -70,6 +76,7 @@ impl Transport {
         let query = parts.uri.query().unwrap_or_default();
         let probes = query.split('&').any(|it| it == "limit=1");
         let tells = path.contains("/leasecandidates") && parts.method != Method::DELETE && !probes;
+        let watches = query.split('&').any(|it| it == "watch=true");
         let summary = format!("{} {}", parts.method, short(path, parts.uri.query()));
         let base = self.record_write(&parts.method, path, &body, clock);
         self.check_belief(&parts.method, path, clock);
@@ -79,10 +86,15 @@ impl Transport {
             None => log.note(&self.author.name, format_args!("-> {summary}")),
         }
         let sent = log.now();
-        self.context
-            .state()
-            .effects
-            .count_request(&self.author.name);
+        let write = base.map(|base| (self.author.name.clone(), path.to_owned(), base));
+        {
+            let state = &mut *self.context.state();
+            state.effects.count_request(&self.author.name);
+            let beside = write
+                .as_ref()
+                .is_some_and(|it| state.effects.send_write(it));
+            state.guards.leadership.hedged += u64::from(beside && path.contains("/leases/"));
+        }
         self.delay().await;
         let request = Request::from_parts(parts, Body::from(body));
         let answer = self
@@ -90,10 +102,23 @@ impl Transport {
             .service(&self.author.name)
             .oneshot(request)
             .await;
-        let now = log.now();
-        for fault in self.server.faults(&self.author.name).take_strikes() {
-            let fault = usize::try_from(fault).unwrap_or(usize::MAX);
-            self.context.state().effects.strike(fault, sent, now);
+        let answer = answer.map(|it| it.map(|body| self.follow(watches, body)));
+        let (now, status) = (log.now(), answer.as_ref().ok().map(Response::status));
+        {
+            let (faults, mut state) = (self.server.faults(&self.author.name), self.context.state());
+            let strikes = faults.take_strikes();
+            if let Some(write) = &write {
+                state.effects.answer_write(write);
+            }
+            // An answer of a fault tells nothing of the server.
+            match status.filter(|_| strikes.is_empty()) {
+                Some(StatusCode::NOT_FOUND) if tells => state.effects.strike_hidden(now),
+                _ => {}
+            }
+            for fault in strikes {
+                let fault = usize::try_from(fault).unwrap_or(usize::MAX);
+                state.effects.strike(fault, sent, now);
+            }
         }
         self.delay().await;
         match &answer {
@@ -121,6 +146,22 @@ impl Transport {
             object["metadata"]["annotations"][PRIORITY] = self.priority.to_string().into();
             object.to_string().into_bytes()
         })
+    }
+
+    /// Counts a watch as open until its body is dropped, and looks for an answer that what it asks for is forgotten.
+    fn follow(&self, watches: bool, body: ServerBody) -> ServerBody {
+        if !watches {
+            return body;
+        }
+        let open = OpenWatch::new(&self.context, &self.author.name);
+        ServerBody::new(body.map_frame(move |frame| {
+            let error = |data: &Bytes| data.starts_with(br#"{"type":"ERROR""#);
+            if frame.data_ref().is_some_and(error) {
+                let now = open.context.log().now();
+                open.context.state().effects.strike_compacted(now);
+            }
+            frame
+        }))
     }
 
     /// Notes the candidates in an answer when they are read.
@@ -216,6 +257,28 @@ impl Transport {
         };
         if !time.is_zero() {
             tokio::time::sleep(time).await;
+        }
+    }
+}
+
+// === impl OpenWatch ===
+
+impl OpenWatch {
+    fn new(context: &RunContext, process: &str) -> Self {
+        let watches = &mut context.state().effects.watches;
+        *watches.entry(process.to_owned()).or_default() += 1;
+        Self {
+            context: context.clone(),
+            process: process.to_owned(),
+        }
+    }
+}
+
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        let watches = &mut self.context.state().effects.watches;
+        if let Some(open) = watches.get_mut(&self.process) {
+            *open = open.saturating_sub(1);
         }
     }
 }

@@ -15,6 +15,7 @@ use elector_verify::{
 
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
+use crate::effect::StrikeLog;
 use crate::history::{
     Author, CandidateRevision, LeaseHistory, LeaseRevision, LostHistory, RequestAttempt, Role,
     StoredHistory,
@@ -38,13 +39,18 @@ struct RecordedRun<'a> {
     /// One of those that its store has told.
     stored: &'a StoredHistory,
     plan: &'a RunPlan,
+    effects: &'a StrikeLog,
     candidates: BTreeMap<u64, &'a CandidateRevision>,
 }
 
 /// The violations that the history checker finds, in each history that the store has told.
-pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
+pub(crate) fn violations(
+    history: &LeaseHistory,
+    plan: &RunPlan,
+    effects: &StrikeLog,
+) -> Vec<RuleViolation> {
     let told = history.told();
-    told.flat_map(|stored| violations_of(history, stored, plan))
+    told.flat_map(|stored| violations_of(history, stored, plan, effects))
         .collect()
 }
 
@@ -52,6 +58,7 @@ fn violations_of(
     history: &LeaseHistory,
     stored: &StoredHistory,
     plan: &RunPlan,
+    effects: &StrikeLog,
 ) -> Vec<RuleViolation> {
     // An elector has heard what was lost in a restore, too.
     let candidates = history.told().flat_map(|it| &it.candidates);
@@ -59,6 +66,7 @@ fn violations_of(
         history,
         stored,
         plan,
+        effects,
         candidates: candidates.map(|it| (it.version(), it)).collect(),
     };
     let (recorded, participants) = run.record();
@@ -66,9 +74,10 @@ fn violations_of(
     // A holder that is asked to make room for a candidate that does not exist does so, and a term whose number a stranger
     // wrote may begin twice: those are the stranger's acts. The guards check that tokens grow.
     let follows_nonsense = |breach: &Breach| {
-        plan.faults.iter().any(|fault| {
+        plan.faults.iter().enumerate().any(|(index, fault)| {
+            let mut struck = effects.of(index).iter();
             matches!(fault.kind, FaultKind::TamperWithLease(of, LeaseTampering::Nonsense)
-                if *breach.lease.name == *lease_name(of) && time(fault.at) <= breach.at)
+                if *breach.lease.name == *lease_name(of) && struck.any(|it| time(*it.start()) <= breach.at))
         })
     };
     // An elector that sees the store restored starts over (R4), and has forgotten whom it had asked to make room.
@@ -96,8 +105,11 @@ fn violations_of(
 impl RecordedRun<'_> {
     /// All that happened, for the checker.
     fn record(&self) -> (History, Participants) {
+        let setup = &self.plan.setup;
+        // An elector that allows for less waits for what it knows of. Whether that is enough, the guards tell.
+        let allowed = (0..setup.electors.len()).map(|it| setup.flags(it).max_lease_duration);
         let mut participants = Participants::new(Limits {
-            longest_lease: Duration::from_secs(self.plan.setup.longest()),
+            longest_lease: Duration::from_secs(allowed.min().unwrap_or(15)),
             clock_difference: None,
             recording_delay: RECORDING_DELAY,
             drift: 2.0,
@@ -214,32 +226,38 @@ impl RecordedRun<'_> {
             }
         });
         let before_it_ran = (Timestamp::MIN, time(author.born + CATCH_UP));
-        let blinding = self.plan.faults.iter().filter_map(|fault| {
-            let lasts = match &fault.kind {
-                // The requests that it hits may come at any later time.
+        let faults = self.plan.faults.iter().enumerate().filter(|(_, fault)| {
+            let blinds = match &fault.kind {
                 FaultKind::Refuse(_, requests, ..)
                 | FaultKind::Lose(_, requests, ..)
-                | FaultKind::Delay(_, requests, ..)
-                    if matches!(requests, Requests::All | Requests::Reads) =>
-                {
-                    self.plan.faults_end
+                | FaultKind::Delay(_, requests, ..) => {
+                    matches!(requests, Requests::All | Requests::Reads)
                 }
-                FaultKind::Pause(_, lasts)
-                | FaultKind::Partition(_, lasts)
-                | FaultKind::Slow(_, _, lasts)
-                | FaultKind::Freeze(_, lasts)
-                | FaultKind::OldCache(_, _, lasts)
-                | FaultKind::HideCandidates(lasts) => *lasts,
-                FaultKind::Compact | FaultKind::EndWatches(..) | FaultKind::RestoreStore(..) => {
-                    Duration::ZERO
-                }
-                _ => return None,
+                kind => matches!(
+                    kind,
+                    FaultKind::Pause(..)
+                        | FaultKind::Partition(..)
+                        | FaultKind::Slow(..)
+                        | FaultKind::Freeze(..)
+                        | FaultKind::OldCache(..)
+                        | FaultKind::HideCandidates(_)
+                        | FaultKind::Compact
+                        | FaultKind::EndWatches(..)
+                ),
             };
-            let hit = fault.kind.who();
-            let hit = hit.is_none_or(|who| format!("e{}", who.0) == author.name);
-            hit.then(|| (time(fault.at), time(fault.at + lasts + CATCH_UP)))
+            let who = fault.kind.who();
+            blinds && who.is_none_or(|who| format!("e{}", who.0) == author.name)
         });
+        let struck = faults.flat_map(|(index, _)| self.effects.of(index));
+        let struck = struck.map(|it| (*it.start(), *it.end()));
+        let restored = self.history.lost.iter().map(|lost| (lost.at, lost.at));
+        let blinding = struck.chain(restored);
+        let blinding = blinding.map(|(from, to)| (time(from), time(to + CATCH_UP)));
+        let elector = author.name.strip_prefix('e');
+        let elector = elector.and_then(|it| it.parse().ok());
+        let preemptions = elector.and_then(|it: usize| self.plan.setup.flags(it).preemptions);
         ElectorSight {
+            preemptions,
             answers: answers.collect(),
             blind: [before_it_ran].into_iter().chain(blinding).collect(),
         }

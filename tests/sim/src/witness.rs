@@ -33,7 +33,8 @@ impl WitnessedWork {
         let end = async {
             stopped.await;
             sleep(stop).await;
-            while self.end() == Some(WorkEnd::Never) {
+            while let Some((WorkEnd::Never, fault)) = self.end() {
+                self.strike(fault);
                 sleep(TICK).await;
             }
         };
@@ -51,14 +52,18 @@ impl WitnessedWork {
 
     async fn until_spoilt(&self, end: impl Future<Output = ()>) -> Result<(), std::fmt::Error> {
         let spoilt = async {
-            loop {
+            let (end, fault) = loop {
                 match self.end() {
-                    Some(WorkEnd::Returns) => return Ok(()),
-                    Some(WorkEnd::Fails) => return Err(std::fmt::Error),
-                    // Nothing is to be printed.
-                    Some(WorkEnd::Panics) => std::panic::resume_unwind(Box::new("spoilt")),
-                    Some(WorkEnd::Never) | None => sleep(TICK).await,
+                    Some((WorkEnd::Never, _)) | None => sleep(TICK).await,
+                    Some(spoilt) => break spoilt,
                 }
+            };
+            self.strike(fault);
+            match end {
+                WorkEnd::Fails => Err(std::fmt::Error),
+                // Nothing is to be printed.
+                WorkEnd::Panics => std::panic::resume_unwind(Box::new("spoilt")),
+                WorkEnd::Returns | WorkEnd::Never => Ok(()),
             }
         };
         tokio::select! {
@@ -68,8 +73,13 @@ impl WitnessedWork {
         }
     }
 
-    fn end(&self) -> Option<WorkEnd> {
+    fn end(&self) -> Option<(WorkEnd, usize)> {
         self.context.state().work.end_of(&self.term.name)
+    }
+
+    fn strike(&self, fault: usize) {
+        let now = self.context.log().now();
+        self.context.state().effects.strike(fault, now, now);
     }
 
     async fn write(self, started: Instant) {

@@ -378,6 +378,7 @@ impl RecordedElection {
                 .collect(),
         };
         let role = WriterRole::Elector(ElectorSight {
+            preemptions: None,
             answers: chosen
                 .map(|(_, answers)| heard(answers))
                 .into_iter()

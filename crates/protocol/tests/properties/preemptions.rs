@@ -385,6 +385,7 @@ impl PreemptedLease {
 
 fn elector() -> WriterRole {
     WriterRole::Elector(ElectorSight {
+        preemptions: None,
         answers: Vec::new(),
         blind: Vec::new(),
     })

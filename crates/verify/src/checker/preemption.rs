@@ -88,7 +88,8 @@ impl Preemptions {
         }
         let by_operator = overrides.and_then(|overrides| overrides.prefer.as_ref());
         let by_operator = by_operator.is_some_and(|it| it.candidate == *preferred);
-        let budget = if by_operator { 2 * BUDGET } else { BUDGET };
+        let budget = sight.preemptions.map_or(BUDGET, usize::from);
+        let budget = if by_operator { 2 * budget } else { budget };
         let budget = (!for_balance).then_some(budget);
         let judged = self.preference(writer, sight, preferred, budget);
         self.asked.get_or_insert(writer.sent);

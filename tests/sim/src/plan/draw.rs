@@ -84,6 +84,8 @@ impl RunPlan {
             faults.extend(flood(&mut stream(11), horizon));
             faults.extend(restored(&mut stream(14), horizon));
             faults.extend(client_go(&mut stream(13), &setup, horizon));
+            faults.extend(forgotten(&mut stream(15), &setup, horizon));
+            faults.extend(outages(&mut stream(16), &setup, horizon));
             faults.extend(stand_downs(&mut wishes, &setup, horizon));
         }
         faults.sort_by_key(|fault| fault.at);
@@ -223,7 +225,7 @@ fn idle_candidate(random: &mut Random, setup: &Setup, horizon: u64) -> Option<Pl
 
 /// An operator's words: most preferences are for candidates of the lease.
 fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
-    let some = random.percent(35);
+    let some = random.percent(50);
     let count = if some { random.index(4) } else { 0 };
     let draw = |_| {
         let lease = random.index(setup.leases);
@@ -245,17 +247,27 @@ fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Plan
 fn spoilt_work(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
     let mut faults = Vec::new();
     let mut add = |at, kind| faults.push(PlannedFault { at, kind });
-    if random.percent(75) {
-        let (at, lasts) = (random.millis(0, horizon), random.millis(1_000, 45_000));
+    for (end, often) in [
+        (WorkEnd::Returns, 80),
+        (WorkEnd::Fails, 80),
+        (WorkEnd::Panics, 80),
+        (WorkEnd::Never, 100),
+    ] {
+        let (at, lasts) = (random.millis(0, horizon), random.millis(10_000, 45_000));
         let lease = random.index(setup.leases);
-        let ends = [
-            WorkEnd::Returns,
-            WorkEnd::Fails,
-            WorkEnd::Panics,
-            WorkEnd::Never,
-        ];
-        let end = random.pick(&ends);
-        add(at, FaultKind::SpoilWork(lease, end, lasts));
+        if random.percent(often) {
+            add(at, FaultKind::SpoilWork(lease, end, lasts));
+            // Somebody has to ask it to stop.
+            if end == WorkEnd::Never {
+                let candidates = setup.candidates.iter().zip(setup.electors.len()..);
+                let rivals = candidates.filter(|(it, _)| it.lease == lease);
+                let rivals = rivals.map(|(_, index)| ProcessIndex(index));
+                let rival = PlannedWord::Prefer(random.pick(&rivals.collect::<Vec<_>>()));
+                add(at + lasts / 8, FaultKind::Say(lease, rival, lasts));
+                let delete = FaultKind::TamperWithLease(lease, LeaseTampering::Delete);
+                add(at + lasts / 2, delete);
+            }
+        }
     }
     if random.percent(50) {
         let at = random.millis(0, horizon);
@@ -287,6 +299,48 @@ fn set_back(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFaul
         ),
     ];
     faults.map(|(at, kind)| PlannedFault { at, kind }).into()
+}
+
+/// A server that forgets what a process needs to hear once it is no longer cut off.
+fn forgotten(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
+    if !random.percent(60) {
+        return Vec::new();
+    }
+    let who = ProcessIndex(random.index(setup.processes()));
+    let (from, lasts) = (random.millis(0, horizon), random.millis(8_000, 30_000));
+    let cut = random.millis(0, 1_000);
+    let faults = [
+        (Duration::ZERO, FaultKind::Partition(who, lasts)),
+        (cut, FaultKind::EndWatches(who, WatchClose::Broken)),
+        (lasts - cut, FaultKind::Compact),
+    ];
+    let faults = faults.map(|(after, kind)| PlannedFault {
+        at: from + after,
+        kind,
+    });
+    faults.into()
+}
+
+/// A server that is away for all, so that a leader lapses and nobody comes between (R20), and a crash of all candidates of a
+/// lease, which start again at once: the leader among them may rejoin (R21).
+fn outages(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
+    let mut faults = Vec::new();
+    if random.percent(90) {
+        let (at, lasts) = (random.millis(0, horizon), random.millis(8_000, 25_000));
+        let all = (0..setup.processes()).map(ProcessIndex);
+        let cut = all.map(|who| FaultKind::Partition(who, lasts));
+        faults.extend(cut.map(|kind| PlannedFault { at, kind }));
+    }
+    if random.percent(90) {
+        let (at, lasts) = (random.millis(0, horizon), random.millis(0, 2_000));
+        let name = random.either(50, RestartName::Same, RestartName::New);
+        let lease = random.index(setup.leases);
+        let candidates = setup.candidates.iter().zip(setup.electors.len()..);
+        let candidates = candidates.filter(|(it, _)| it.lease == lease);
+        let crash = candidates.map(|(_, index)| FaultKind::Crash(ProcessIndex(index), lasts, name));
+        faults.extend(crash.map(|kind| PlannedFault { at, kind }));
+    }
+    faults
 }
 
 /// A hostile tenant of another namespace.
@@ -373,14 +427,24 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
                 mode,
                 strategy: PlannedStrategy::default(),
                 priority: 0,
+                keeps_lock: false,
             }
         })
-        .collect();
+        .collect::<Vec<_>>();
     let frugal = random.percent(40);
     let preemptions = electors.iter().filter(|_| frugal);
     let preemptions = preemptions.map(|_| random.pick(&[1, 2, 3])).collect();
+    // Candidates announce a lease duration above that of an elector, but for plain ones.
+    let plain = |it: &&PlannedCandidate| it.mode == PlannedMode::Plain;
+    let plain = candidates.iter().filter(plain).map(|it| it.timing.0).max();
+    let allowed = [6, 10, 15].into_iter().filter(|it| plain <= Some(*it));
+    let allowed: Vec<u64> = allowed.collect();
+    let frugal = random.percent(50);
+    let allows = electors.iter().filter(|_| frugal);
+    let allows = allows.map(|_| random.pick(&allowed)).collect();
     Setup {
         preemptions,
+        allows,
         feature_gate: random.percent(50),
         custom: random.percent(30) && !unserved,
         unserved,
@@ -442,11 +506,11 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
         14..20 => FaultKind::Partition(anybody, long),
         20..26 => FaultKind::Slow(anybody, random.between(50, 3_000), long),
         26..32 => FaultKind::Freeze(anybody, long),
-        32..37 => {
+        32..35 => {
             let ending = random.either(50, WatchClose::Closed, WatchClose::Broken);
             FaultKind::EndWatches(anybody, ending)
         }
-        37..42 => FaultKind::OldCache(anybody, random.between(0, 30), long),
+        35..42 => FaultKind::OldCache(anybody, random.between(0, 30), long),
         42..50 => {
             let status = random.pick(&STATUSES);
             let applied = if status >= 500 { applied } else { Applied::No };
@@ -474,7 +538,7 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
             FaultKind::TamperWithCandidate(candidate, how)
         }
         101..105 => FaultKind::Twin(candidate, long),
-        105..113 => FaultKind::Plain(lease, 2 * long),
+        105..112 => FaultKind::Plain(lease, 2 * long),
         _ => FaultKind::Builtin(lease, long),
     }
 }

@@ -21,7 +21,11 @@ impl RunPlan {
     #[must_use]
     pub fn draw_group(seed: u64) -> Self {
         let mut random = Random::stream(seed, 8);
-        let setup = draw_setup(&mut random);
+        let mut setup = draw_setup(&mut random);
+        let mut locks = Random::stream(seed, 17);
+        for member in &mut setup.candidates {
+            member.keeps_lock = locks.percent(50);
+        }
         let horizon = random.between(200_000, 700_000);
         let count = random.between(2, 14);
         let mut faults: Vec<PlannedFault> = (0..count)
@@ -77,6 +81,7 @@ fn draw_setup(random: &mut Random) -> Setup {
             mode,
             strategy: PlannedStrategy::default(),
             priority: 0,
+            keeps_lock: false,
         }
     });
     let candidates: Vec<_> = candidates.collect();
@@ -87,6 +92,7 @@ fn draw_setup(random: &mut Random) -> Setup {
         leases: PARTS,
         electors,
         preemptions: Vec::new(),
+        allows: Vec::new(),
         locks: ElectorLocks::default(),
         candidates,
     }

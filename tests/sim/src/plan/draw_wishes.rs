@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use super::{FaultKind, PlannedFault, PlannedStrategy, ProcessIndex, Setup};
 use crate::random::Random;
 
-/// The wishes of the candidates, in some seeds. Those of a lease wish for the same as a rule, and else for one by their binary
-/// version, as all that have one have to agree.
+/// Which candidates keep an instance lock, and the wishes of all in some seeds. Those of a lease wish for the same as a rule,
+/// and else for one by their binary version, as all that have one have to agree.
 pub(super) fn draw_wishes(random: &mut Random, setup: &mut Setup) {
+    for candidate in &mut setup.candidates {
+        candidate.keeps_lock = random.percent(60);
+    }
     if !random.percent(60) {
         return;
     }

@@ -242,10 +242,12 @@ impl FaultKind {
 
     /// The name of its kind.
     pub(crate) fn name(&self) -> String {
-        if matches!(self, Self::Refuse(_, _, 409, Applied::Yes, _)) {
-            return "RefuseAfterwards".to_owned();
-        }
-        let text = format!("{self:?}");
+        let text = match self {
+            Self::Refuse(_, _, 409, Applied::Yes, _) => "RefuseAfterwards".to_owned(),
+            Self::SpoilWork(_, end, _) => format!("Work{end:?}"),
+            Self::Say(_, word, _) => format!("Say{word:?}"),
+            kind => format!("{kind:?}"),
+        };
         text.split('(').next().unwrap_or_default().to_owned()
     }
 

@@ -27,7 +27,7 @@ impl Simulation {
             return;
         };
         // A stranger may have written a longer duration.
-        let duration = Duration::from_secs(w.max(self.plan.setup.longest()));
+        let duration = Duration::from_secs(w.max(self.plan.setup.longest().max(15)));
         let limit = self.slowest_elector(duration + HEAD_START) + SLACK;
         if self.wait_for_elector(None, limit).await.is_none() {
             let text = format!("no elector leads the others {limit:?} after the last fault");

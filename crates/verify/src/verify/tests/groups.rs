@@ -377,6 +377,7 @@ fn an_elector_is_held_to_the_moves_that_it_saw() {
             .collect();
         let elector = RecordedWriter {
             role: WriterRole::Elector(ElectorSight {
+                preemptions: None,
                 answers: Vec::new(),
                 blind,
             }),

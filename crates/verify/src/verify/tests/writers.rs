@@ -17,6 +17,7 @@ use crate::{
 
 fn elector(answers: CandidateAnswers) -> WriterRole {
     WriterRole::Elector(ElectorSight {
+        preemptions: None,
         answers: vec![answers],
         blind: Vec::new(),
     })
@@ -330,6 +331,7 @@ impl HandOvers {
         let role = match by {
             Some(name) => holder(name, TermSource::Granted),
             None => WriterRole::Elector(ElectorSight {
+                preemptions: None,
                 answers: vec![answers(1.0, None)],
                 blind: self.blind.clone(),
             }),
