@@ -32,11 +32,11 @@ const LEAST: (u64, u64) = (50, 200);
 /// chance.
 const EXEMPT: (&[(&str, &str, u64)], u64, u64) = (
     &[
-        (BELIEVERS, history::BUILTIN_EXPIRED, 300),
-        (BELIEVERS, history::BUILTIN_GRANTED, 40),
+        (BELIEVERS, history::BUILTIN_EXPIRED, 200),
+        (BELIEVERS, history::BUILTIN_GRANTED, 10),
         (BELIEVERS, history::STRANGER_NAMED, 5),
         (BELIEVERS, history::STRANGER_SHORTENED, 40),
-        (BELIEVERS, history::STORE_RESTORED, 20),
+        (BELIEVERS, history::STORE_RESTORED, 15),
         (DISPLACED_CLIENT_GO, history::BUILTIN_EXPIRED, 60),
         (DISPLACED_CLIENT_GO, history::BUILTIN_GRANTED, 10),
         (DISPLACED_CLIENT_GO, history::STRANGER_NAMED, 10),

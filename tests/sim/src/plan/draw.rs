@@ -257,7 +257,7 @@ fn spoilt_work(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedF
         let lease = random.index(setup.leases);
         if random.percent(often) {
             add(at, FaultKind::SpoilWork(lease, end, lasts));
-            // Somebody has to ask it to stop.
+            // Work of that kind shows only when it is asked to stop.
             if end == WorkEnd::Never {
                 let candidates = setup.candidates.iter().zip(setup.electors.len()..);
                 let rivals = candidates.filter(|(it, _)| it.lease == lease);
