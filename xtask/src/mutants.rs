@@ -9,6 +9,7 @@
 
 mod leftovers;
 mod outcome;
+mod page;
 mod rule;
 mod sample;
 mod verdict;
@@ -23,7 +24,8 @@ use clap::{Args, ValueEnum};
 
 use self::leftovers::kill_leftovers;
 use self::outcome::{MutantOutcome, outcome};
-use self::rule::rules_at;
+use self::page::MutantPage;
+use self::rule::{rules_at, rules_in_headings};
 use self::sample::{ListedMutant, sample};
 use self::verdict::{MutantSample, MutantVerdict, PlayedMutant, VerdictFile};
 use crate::cargo_tool::CargoTool;
@@ -39,6 +41,9 @@ const TOOL: CargoTool = CargoTool {
 const RECORDED: &str = "docs/proofs/mutants.tsv";
 const PAGE: &str = "docs/proofs/mutants.md";
 
+/// The rules, from the root of a tree.
+const PROTOCOL: &str = "docs/protocol.md";
+
 /// A crate whose mutants are played.
 struct MutatedCrate {
     package: &'static str,
@@ -48,7 +53,7 @@ struct MutatedCrate {
     users: &'static [&'static str],
     /// The time limit for its own tests, in seconds: many times what they take.
     timeout: &'static str,
-    /// The files whose mutants are played, all where it names none.
+    /// The files that its sample is of, all where it names none. Lots are of all in any case.
     files: &'static [&'static str],
 }
 
@@ -116,6 +121,18 @@ const CRATES: [MutatedCrate; 8] = [
     },
 ];
 
+/// What ships and has no mutants, and why: shown in the page.
+const LEFT_OUT: [(&str, &str); 2] = [
+    (
+        "elector-apiserver",
+        "it stands in for an API server where there is none, elects nobody, and is compared with a real one answer by answer",
+    ),
+    (
+        "elector-testing",
+        "it is a kit for the tests of programs, and runs beside no lease that leads anything",
+    ),
+];
+
 /// The mutants that are wanted.
 #[derive(Debug, Args)]
 pub(crate) struct MutationRun {
@@ -132,7 +149,7 @@ pub(crate) struct MutationRun {
     #[arg(long, value_name = "NUMBER", conflicts_with = "again")]
     sample: Option<usize>,
 
-    /// Play so many breakages that compile, drawn by the seed from all packages together
+    /// Play so many breakages that compile, drawn by the seed from all files of all packages together; 0 writes the page anew
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["again", "sample"])]
     lot: Option<usize>,
 
@@ -159,9 +176,6 @@ enum PlayedBefore {
     Noticed,
     Survived,
 }
-
-/// The heading of the page below which survivors are named that change nothing, with the reasons.
-const EXPLAINED: &str = "\n## Changes that change nothing\n";
 
 /// The output of cargo-mutants, in the folder that it is given.
 const OUTPUT: &str = "mutants.out";
@@ -213,12 +227,16 @@ pub(crate) fn run(run: &MutationRun) -> Result<()> {
     }
     let page = fs::read_to_string(paths::workspace().join(PAGE));
     let page = page.with_context(|| format!("failed to read {PAGE}"))?;
-    let explained = page.split_once(EXPLAINED).map_or("", |(_, below)| below);
-    let table = campaign.verdicts.table(&campaign.list_all()?, explained);
-    println!("\n{table}");
+    let protocol = fs::read_to_string(campaign.tree.join(PROTOCOL));
+    let protocol = protocol.with_context(|| format!("failed to read {PROTOCOL}"))?;
+    let all = campaign.list_all()?;
+    let page = MutantPage::new(&campaign.verdicts, &all, &page);
+    let by_crate = page.by_crate(&LEFT_OUT);
+    println!("\n{by_crate}");
     if run.record {
-        measured::record(PAGE, "mutants", &table)?;
-        measured::record(PAGE, "rules", &campaign.verdicts.table_of_rules())?;
+        measured::record(PAGE, "mutants", &by_crate)?;
+        let by_rule = page.by_rule(&rules_in_headings(&protocol));
+        measured::record(PAGE, "rules", &by_rule)?;
     }
     Ok(())
 }
@@ -232,11 +250,6 @@ fn play_policies(record: bool) -> Result<()> {
         play.arg("--record").arg(paths::workspace().join(PAGE));
     }
     commands::show_and_run(&mut play)
-}
-
-/// The rules that a mutant breaks, `FILE:LINE:COLUMN: CHANGE`, as far as comments say.
-fn rules_of(tree: &Path, name: &str) -> Result<BTreeSet<u8>> {
-    Ok(rules_at(&source_of(tree, name)?, line_of(name)))
 }
 
 /// The file that a mutant changes, as it is without it.
@@ -350,22 +363,23 @@ fn literal(text: &str) -> String {
 impl MutationCampaign {
     /// The mutants of a package that the sample has, or that were noticed before.
     fn play_crate(&mut self, one: &MutatedCrate, run: &MutationRun) -> Result<()> {
-        let all = self.list(one)?;
-        let again = |survived| self.verdicts.again(one.package, &all, survived);
-        let (mutants, chosen) = match run.again {
-            Some(PlayedBefore::Noticed) => (again(false), "killed before".to_owned()),
-            Some(PlayedBefore::Survived) => (again(true), "survived before".to_owned()),
+        let all = |files: &[&str]| self.list(one.package, files);
+        let again =
+            |survived| -> Result<_> { Ok(self.verdicts.again(one.package, &all(&[])?, survived)) };
+        let (mutants, chosen): (Vec<_>, _) = match run.again {
+            Some(PlayedBefore::Noticed) => (again(false)?, "killed before".to_owned()),
+            Some(PlayedBefore::Survived) => (again(true)?, "survived before".to_owned()),
             None => {
-                let chosen = sample(&all, run.seed, run.sample.unwrap_or(one.sample));
-                (chosen, format!("seed {}", run.seed))
+                let size = run.sample.unwrap_or(one.sample);
+                let mutants = sample(&all(one.files)?, run.seed, size);
+                let words = format!("sample of {}, seed {}", mutants.len(), run.seed);
+                (mutants, words)
             }
         };
-        let (package, number) = (one.package, mutants.len());
-        println!("{package}: {number} of {} mutants, {chosen}", all.len());
+        println!("{}: {} mutants, {chosen}", one.package, mutants.len());
         // Those of one file in a row: little is compiled anew for each.
-        let names: BTreeSet<_> = mutants.into_iter().map(|mutant| mutant.name).collect();
-        for name in names {
-            self.judge(one, &chosen, name)?;
+        for mutant in BTreeSet::from_iter(mutants) {
+            self.judge(one, &chosen, mutant)?;
         }
         Ok(())
     }
@@ -379,18 +393,18 @@ impl MutationCampaign {
     ) -> Result<()> {
         let (mut all, mut crates) = (Vec::new(), Vec::new());
         for one in of {
-            all.extend(self.list(one)?);
+            all.extend(self.list(one.package, &[])?);
             crates.push(one);
         }
         let chosen = format!("lot of {size}, seed {seed}");
         let (mut viable, mut noticed) = (0, 0);
-        for ListedMutant { name, package } in sample(&all, seed, all.len()) {
+        for mutant in sample(&all, seed, all.len()) {
             if viable == size {
                 break;
             }
-            let one = crates.iter().find(|one| one.package == package);
-            let one = one.with_context(|| format!("{package} was not asked for"))?;
-            let verdict = self.judge(one, &chosen, name)?;
+            let one = crates.iter().find(|one| one.package == mutant.package);
+            let one = one.with_context(|| format!("{} was not asked for", mutant.package))?;
+            let verdict = self.judge(one, &chosen, mutant)?;
             viable += usize::from(verdict != MutantVerdict::Unviable);
             noticed += usize::from(verdict.is_killed());
         }
@@ -399,7 +413,12 @@ impl MutationCampaign {
     }
 
     /// Plays a mutant, unless that was done at this commit, and notes the verdict.
-    fn judge(&mut self, one: &MutatedCrate, chosen: &str, name: String) -> Result<MutantVerdict> {
+    fn judge(
+        &mut self,
+        one: &MutatedCrate,
+        chosen: &str,
+        ListedMutant { name, rules, .. }: ListedMutant,
+    ) -> Result<MutantVerdict> {
         let sample = MutantSample {
             package: one.package.to_owned(),
             commit: self.commit.clone(),
@@ -415,8 +434,8 @@ impl MutationCampaign {
                 PlayedMutant {
                     sample,
                     verdict,
-                    rules: rules_of(&self.tree, &name)?,
                     name,
+                    rules,
                     test,
                 }
             }
@@ -429,20 +448,24 @@ impl MutationCampaign {
 
     /// Every mutant of each package.
     fn list_all(&self) -> Result<Vec<ListedMutant>> {
-        let listed: Result<Vec<_>> = CRATES.iter().map(|one| self.list(one)).collect();
+        let listed: Result<Vec<_>> = CRATES.iter().map(|it| self.list(it.package, &[])).collect();
         Ok(listed?.concat())
     }
 
-    /// Every mutant of a package, in the files that it names.
-    fn list(&self, one: &MutatedCrate) -> Result<Vec<ListedMutant>> {
-        let mut list = mutants(&self.tree, one.package);
+    /// Every mutant of a package in these files, or in all of them where none is named.
+    fn list(&self, package: &str, files: &[&str]) -> Result<Vec<ListedMutant>> {
+        let mut list = mutants(&self.tree, package);
         list.args(["--list", "--json"]);
-        for file in one.files {
+        for file in files {
             list.args(["--file", file]);
         }
         let listed = commands::read(&mut list)?.stdout;
-        serde_json::from_str(&listed)
-            .with_context(|| format!("failed to read the mutants of {}", one.package))
+        let mut listed: Vec<ListedMutant> = serde_json::from_str(&listed)
+            .with_context(|| format!("failed to read the mutants of {package}"))?;
+        for mutant in &mut listed {
+            mutant.rules = rules_at(&source_of(&self.tree, &mutant.name)?, line_of(&mutant.name));
+        }
+        Ok(listed)
     }
 
     /// Plays a mutant, against the tests of its crate first: with few cases of each property, which most do not outlive, then
@@ -486,15 +509,24 @@ mod tests {
     }
 
     #[test]
-    fn each_crate_and_each_user_is_a_member_of_the_workspace() {
+    fn each_crate_that_ships_is_mutated_or_left_out_and_each_user_is_a_member() {
         let mut metadata = cargo();
         metadata.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
         let metadata = commands::read(&mut metadata).unwrap().stdout;
-        for one in CRATES {
-            for package in [&[one.package], one.users].concat() {
-                let named = format!("\"name\":\"{package}\"");
-                assert!(metadata.contains(&named), "{package}");
-            }
+        let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+        let members = metadata["packages"].as_array().unwrap().iter();
+        let ships = |it: &&serde_json::Value| {
+            let manifest = it["manifest_path"].as_str().unwrap();
+            Path::new(manifest).starts_with(paths::workspace().join("crates"))
+        };
+        let members = members.filter(ships);
+        let members: BTreeSet<_> = members.map(|it| it["name"].as_str().unwrap()).collect();
+        let known = names()
+            .into_iter()
+            .chain(LEFT_OUT.map(|(package, _)| package));
+        assert_eq!(known.collect::<BTreeSet<_>>(), members);
+        for user in CRATES.iter().flat_map(|one| one.users) {
+            assert!(members.contains(user), "{user}");
         }
     }
 }

@@ -25,6 +25,12 @@ pub(super) fn rules_at(source: &str, line: usize) -> BTreeSet<u8> {
     rules
 }
 
+/// The numbers of the rules that have a heading, as docs/protocol.md has one for each.
+pub(super) fn rules_in_headings(text: &str) -> BTreeSet<u8> {
+    let numbers = text.lines().filter_map(|line| line.strip_prefix("### R"));
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
 /// Words such as R16.
 fn rules_in(text: &str) -> impl Iterator<Item = u8> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
@@ -59,5 +65,7 @@ fn without(a: u8) -> u8 {
         assert_eq!(at(7), [16]);
         assert_eq!(at(3), [9]);
         assert_eq!(at(13), [7]);
+        let headings = "## Rules\n### R1\n### R13\nR2\n### Rules\n";
+        assert_eq!(rules_in_headings(headings), [1, 13].into());
     }
 }

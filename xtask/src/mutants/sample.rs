@@ -1,17 +1,21 @@
 //! The mutants of a crate, and those of them that a seed chooses.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash as _, Hasher as _};
 
 use fnv::FnvHasher;
 use serde::Deserialize;
 
 /// A mutant, as cargo-mutants lists it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct ListedMutant {
     /// `FILE:LINE:COLUMN: CHANGE`.
     pub(super) name: String,
     /// The package that it is in.
     pub(super) package: String,
+    /// The rules that the mutated code follows, by its comments.
+    #[serde(skip)]
+    pub(super) rules: BTreeSet<u8>,
 }
 
 // === impl ListedMutant ===
@@ -52,6 +56,7 @@ mod tests {
             .map(|line| ListedMutant {
                 name: format!("src/a.rs:{line}:1: replace f with ()"),
                 package: "a".to_owned(),
+                ..ListedMutant::default()
             })
             .collect();
         let chosen = sample(&all, 1, 10);

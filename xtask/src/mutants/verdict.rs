@@ -50,13 +50,13 @@ pub(super) struct PlayedMutant {
 /// runs did not write.
 pub(super) struct VerdictFile {
     path: PathBuf,
-    played: Vec<PlayedMutant>,
+    pub(super) played: Vec<PlayedMutant>,
 }
 
 // === impl MutantVerdict ===
 
 impl MutantVerdict {
-    const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::KilledByItsCrate,
         Self::KilledByUsers,
         Self::TimedOut,
@@ -186,7 +186,7 @@ impl VerdictFile {
 
     /// The mutants there are that were played, each with its last verdict: of its place, but for the line, or of a place that
     /// no mutant has any more, where the same change was made to code that has moved.
-    fn standing<'a>(
+    pub(super) fn standing<'a>(
         &'a self,
         all: &'a [ListedMutant],
     ) -> Vec<(&'a ListedMutant, &'a PlayedMutant)> {
@@ -207,93 +207,6 @@ impl VerdictFile {
         };
         all.iter().filter_map(last).collect()
     }
-
-    /// A table with a row for each crate, a row for each sample, and the mutants there are whose change survived when it was
-    /// last played, but for the changes that a text explains.
-    pub(super) fn table(&self, all: &[ListedMutant], explained: &str) -> String {
-        let explains = |it: &PlayedMutant| explained.contains(ListedMutant::change(&it.name));
-        let standing = self.standing(all);
-        let mut table = "| crate | mutants | played | do not compile | noticed | explained | survived | noticed, 95 % interval |\n\
-                         |---|--:|--:|--:|--:|--:|--:|---|\n"
-            .to_owned();
-        let mut by_crate: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
-        for (mutant, last) in &standing {
-            let column = match last.verdict {
-                MutantVerdict::Unviable => 0,
-                MutantVerdict::Survived if explains(last) => 2,
-                MutantVerdict::Survived => 3,
-                _ => 1,
-            };
-            by_crate.entry(&mutant.package).or_default()[column] += 1;
-        }
-        for (package, counts) in by_crate {
-            let there_are = all.iter().filter(|it| it.package == package).count();
-            let played: usize = counts.iter().sum();
-            let (low, high) = interval(counts[1], counts[1] + counts[3]);
-            let counts = counts.map(|count| count.to_string()).join(" | ");
-            table += &format!(
-                "| {package} | {there_are} | {played} | {counts} | {low:.0}–{high:.0} % |\n"
-            );
-        }
-        table += "\n| crate | at | chosen | played | killed by its own tests | by those of its users | timed out | \
-                  do not compile | survived | noticed, 95 % interval |\n|---|---|---|---|---|---|---|---|---|---|\n";
-        let samples: BTreeSet<&MutantSample> = self.played.iter().map(|it| &it.sample).collect();
-        let at_random = |it: &&MutantSample| !it.chosen.ends_with("before");
-        for sample in samples.into_iter().filter(at_random) {
-            let played = || self.played.iter().filter(|it| it.sample == *sample);
-            let count = |verdict| played().filter(|it| it.verdict == verdict).count();
-            let counts = MutantVerdict::ALL.map(|verdict| count(verdict).to_string());
-            let viable = played().count() - count(MutantVerdict::Unviable);
-            let (low, high) = interval(viable - count(MutantVerdict::Survived), viable);
-            let (package, at, chosen) = (&sample.package, &sample.commit, &sample.chosen);
-            table += &format!(
-                "| {package} | {at} | {chosen} | {} | {} | {low:.0}–{high:.0} % |\n",
-                played().count(),
-                counts.join(" | ")
-            );
-        }
-        let survivors: String = standing
-            .into_iter()
-            .filter(|(_, last)| last.verdict == MutantVerdict::Survived && !explains(last))
-            .map(|(it, last)| (&it.package, &last.sample.commit, &it.name))
-            .map(|(package, at, name)| format!("* {package} at {at}: `{name}`\n"))
-            .collect();
-        if !survivors.is_empty() {
-            table += "\nThose that the column *survived* of the first table counts, each with the commit at which it survived:\n\n";
-        }
-        table + &survivors
-    }
-
-    /// A table with a row for each rule: its mutants, and the tests that notice most of them.
-    pub(super) fn table_of_rules(&self) -> String {
-        let mut by_rule: BTreeMap<u8, Vec<&PlayedMutant>> = BTreeMap::new();
-        for played in &self.played {
-            let viable = played.verdict != MutantVerdict::Unviable;
-            for rule in played.rules.iter().filter(|_| viable) {
-                by_rule.entry(*rule).or_default().push(played);
-            }
-        }
-        let mut table =
-            "| rule | mutants | noticed | first by these tests, most often |\n|---|--:|--:|---|\n"
-                .to_owned();
-        for (rule, mutants) in by_rule {
-            let killed = mutants.iter().filter(|it| it.verdict.is_killed()).count();
-            let mut tests: BTreeMap<&str, usize> = BTreeMap::new();
-            for test in mutants.iter().filter_map(|it| it.test.as_deref()) {
-                *tests.entry(test).or_default() += 1;
-            }
-            let mut tests: Vec<_> = tests.into_iter().collect();
-            tests.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-            let named = tests.iter().take(NAMED_TESTS);
-            let named: Vec<String> = named
-                .map(|(test, count)| format!("`{test}` {count}"))
-                .collect();
-            let (all, named) = (mutants.len(), named.join(", "));
-            table +=
-                &format!("| [R{rule}](../protocol.md#r{rule}) | {all} | {killed} | {named} |\n");
-        }
-        table
-    }
 }
 
 /// The place of a mutant, whose line may be another one since: package, file, column and change.
@@ -305,24 +218,10 @@ fn place_of<'a>(package: &'a str, name: &'a str) -> (&'a str, Vec<&'a str>) {
     (package, place)
 }
 
-/// The most tests that are named for a rule.
-const NAMED_TESTS: usize = 3;
-
-/// Wilson's interval for a share, in per cent: Wilson, *Probable inference, the law of succession, and statistical
-/// inference* (1927), at 95 %.
-fn interval(part: usize, whole: usize) -> (f64, f64) {
-    const Z: f64 = 1.959_964;
-    let whole = whole.max(1) as f64;
-    let share = part as f64 / whole;
-    let middle = share + Z * Z / (2.0 * whole);
-    let spread = Z * (share * (1.0 - share) / whole + Z * Z / (4.0 * whole * whole)).sqrt();
-    let percent = |end: f64| 100.0 * end / (1.0 + Z * Z / whole);
-    (percent(middle - spread), percent(middle + spread))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutants::page::MutantPage;
 
     fn sample(package: &str, commit: &str) -> MutantSample {
         MutantSample {
@@ -366,16 +265,20 @@ mod tests {
         let all = [("p", "0"), ("p", "4"), ("q", "1")].map(|(package, name)| ListedMutant {
             name: name.to_owned(),
             package: package.to_owned(),
+            ..ListedMutant::default()
         });
-        let table = file.table(&all, "");
+        let table_of = |all, page| MutantPage::new(&file, all, page).by_crate(&[]);
+        let table = table_of(&all[..], "");
         assert!(table.contains("| p | c | seed 1 | 5 | 1 | 1 | 1 | 1 | 1 | 30–95 % |"));
         assert!(table.contains("* p at d: `0`") && table.contains("* p at c: `4`"));
         assert!(table.contains("| p | 2 | 2 | 0 | 0 | 0 | 2 | 0–66 % |"));
-        let table = file.table(&all, "* `4` changes nothing, since …");
+        let page =
+            "\n## Changes that change nothing\n\n* `p`, `4`: `4`, since …\n* `q`, `0`, `0`: …";
+        let table = table_of(&all[..], page);
         assert!(table.contains("* p at d: `0`") && !table.contains("`4`"));
         assert!(table.contains("| p | 2 | 2 | 0 | 0 | 1 | 1 | 0–79 % |"));
         // Its code is gone since.
-        assert!(!file.table(&all[1..], "").contains("`0`"));
+        assert!(!table_of(&all[1..], "").contains("`0`"));
     }
 
     #[test]
@@ -392,16 +295,20 @@ mod tests {
         let all = [1, 2, 3].map(|at| ListedMutant {
             name: format!("src/b.rs:9:9: {at} in f"),
             package: "p".to_owned(),
+            ..ListedMutant::default()
         });
+        fn table_of(file: &VerdictFile, all: &[ListedMutant]) -> String {
+            MutantPage::new(file, all, "").by_crate(&[])
+        }
         assert_eq!(recorded.again("p", &all, false), all[..1]);
         assert_eq!(recorded.again("p", &all, true), all[1..2]);
         // A test that came since notices it, in another column.
-        assert!(recorded.table(&all, "").contains("* p at c: `src/b.rs"));
+        assert!(table_of(&recorded, &all).contains("* p at c: `src/b.rs"));
         let mut of = sample("p", "d");
         of.chosen = "survived before".to_owned();
         let of = played(of, "src/b.rs:7:9: 2 in f", killed);
         recorded.note(of).unwrap();
-        let holds = |text| recorded.table(&all, "").contains(text);
+        let holds = |text| table_of(&recorded, &all).contains(text);
         assert!(!holds("2 in f") && !holds("| d |") && !holds("*survived*"));
         assert_eq!(recorded.again("p", &all, false), all[..2]);
         assert_eq!(recorded.again("p", &all, true), []);
@@ -410,35 +317,5 @@ mod tests {
         new.name = new.name.replace("9:9", "9:5");
         let all = [&all[..], &[new]].concat();
         assert_eq!(recorded.again("p", &all, false), all[..2]);
-    }
-
-    /// A line of an earlier run ends with the name, and a mutant that does not compile is none of a rule's.
-    #[test]
-    fn mutants_are_counted_by_rule_with_the_tests_that_noticed_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("verdicts.tsv");
-        let test = Some("a::holds".to_owned());
-        let mut file = VerdictFile::open(&path).unwrap();
-        file.note(played(sample("p", "b"), "old", MutantVerdict::Survived))
-            .unwrap();
-        for (name, verdict, rules, test) in [
-            ("1", MutantVerdict::KilledByItsCrate, [5, 16], test),
-            ("2", MutantVerdict::Survived, [5, 7], None),
-            ("3", MutantVerdict::Unviable, [5, 7], None),
-        ] {
-            let mut of = played(sample("p", "c"), name, verdict);
-            (of.rules, of.test) = (rules.into(), test);
-            file.note(of).unwrap();
-        }
-        let table = VerdictFile::open(&path).unwrap().table_of_rules();
-        let rows: Vec<&str> = table.lines().skip(2).collect();
-        assert_eq!(
-            rows,
-            [
-                "| [R5](../protocol.md#r5) | 2 | 1 | `a::holds` 1 |",
-                "| [R7](../protocol.md#r7) | 1 | 0 |  |",
-                "| [R16](../protocol.md#r16) | 1 | 1 | `a::holds` 1 |",
-            ]
-        );
     }
 }
