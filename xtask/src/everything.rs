@@ -5,6 +5,7 @@
 //! no change.
 
 use std::env;
+use std::fmt;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -82,6 +83,20 @@ enum StepEnd {
     Failed,
 }
 
+/// A row of the page: a task, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TaskRow {
+    name: String,
+    command: String,
+    end: String,
+    minutes: String,
+    /// The number of times that it was played, second ones included, as far as rows have counted.
+    plays: u32,
+    /// The number of times that it failed and then passed with nothing changed.
+    flakes: u32,
+    commit: String,
+}
+
 /// Runs the tasks that have not passed yet, each to its end whatever comes of the others. False if one failed.
 ///
 /// # Errors
@@ -106,7 +121,7 @@ pub(crate) fn run(args: &EverythingArgs) -> Result<bool> {
     let mut passed = true;
     for (name, words) in STEPS.iter().filter(|(name, _)| is_chosen(name)) {
         let known = row_of(&page()?, name);
-        if known.as_ref().is_some_and(|row| has_passed(row, &commit)) {
+        if known.as_ref().is_some_and(|row| row.has_passed(&commit)) {
             continue;
         }
         println!("{name}: cargo xtask {words}");
@@ -121,9 +136,17 @@ pub(crate) fn run(args: &EverythingArgs) -> Result<bool> {
         })?;
         passed &= end != StepEnd::Failed;
         let minutes = start.elapsed().as_secs().div_ceil(60);
-        let (name, end) = (*name, end.text());
-        let row = format!("| {name} | `cargo xtask {words}` | {end} | {minutes} | {commit} |");
-        measured::record(PAGE, "everything", &with_row(&page()?, name, &row))?;
+        let row = TaskRow {
+            name: (*name).to_owned(),
+            command: format!("`cargo xtask {words}`"),
+            end: end.text().to_owned(),
+            minutes: minutes.to_string(),
+            plays: 1 + u32::from(end != StepEnd::Passed),
+            flakes: u32::from(end == StepEnd::PassedAgain),
+            commit: commit.clone(),
+        };
+        let row = row.after(known.as_ref());
+        measured::record(PAGE, "everything", &with_row(&page()?, &row))?;
     }
     println!("logs: {}\n\n{}", folder.display(), page()?);
     Ok(passed)
@@ -159,27 +182,84 @@ fn page() -> Result<String> {
 }
 
 /// The row of a task in the page, if it was ever played.
-fn row_of(page: &str, name: &str) -> Option<String> {
-    let begin = format!("| {name} | ");
-    page.lines()
-        .find(|line| line.starts_with(&begin))
-        .map(str::to_owned)
-}
-
-/// A task counts for the commit at which it was played.
-fn has_passed(row: &str, commit: &str) -> bool {
-    row.ends_with(&format!(" {commit} |")) && !row.contains(StepEnd::Failed.text())
+fn row_of(page: &str, name: &str) -> Option<TaskRow> {
+    let mut rows = page.lines().filter_map(TaskRow::of_line);
+    rows.find(|row| row.name == name)
 }
 
 /// The table of the page with this row in the place of the task's last one.
-fn with_row(page: &str, of: &str, row: &str) -> String {
-    let rows = STEPS.iter().filter_map(|(name, _)| match *name == of {
-        true => Some(row.to_owned()),
-        false => row_of(page, name),
-    });
+fn with_row(page: &str, row: &TaskRow) -> String {
+    let rows = STEPS
+        .iter()
+        .filter_map(|(name, _)| match *name == row.name {
+            true => Some(row.to_string()),
+            false => row_of(page, name).map(|row| row.to_string()),
+        });
     let rows: Vec<_> = rows.collect();
-    let head = "| task | command | | minutes | at |\n|---|---|---|--:|---|";
+    let head =
+        "| task | command | | minutes | plays | flakes | at |\n|---|---|---|--:|--:|--:|---|";
     format!("{head}\n{}", rows.join("\n"))
+}
+
+// === impl TaskRow ===
+
+impl TaskRow {
+    /// The row of a line, also of one that has no counts: it tells of one play.
+    fn of_line(line: &str) -> Option<Self> {
+        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        let cells: Vec<&str> = cells.split('|').map(str::trim).collect();
+        let (&[name, command, end, minutes], [counts @ .., commit]) = cells.split_first_chunk()?
+        else {
+            return None;
+        };
+        let (plays, flakes) = match counts {
+            [plays, flakes] => (plays.parse().ok()?, flakes.parse().ok()?),
+            _ => (
+                1 + u32::from(end != StepEnd::Passed.text()),
+                u32::from(end == StepEnd::PassedAgain.text()),
+            ),
+        };
+        let [name, command, end, minutes, commit] =
+            [name, command, end, minutes, commit].map(str::to_owned);
+        Some(Self {
+            name,
+            command,
+            end,
+            minutes,
+            plays,
+            flakes,
+            commit,
+        })
+    }
+
+    /// A task counts for the commit at which it was played.
+    fn has_passed(&self, commit: &str) -> bool {
+        self.commit == commit && self.end != StepEnd::Failed.text()
+    }
+
+    /// This row with the counts of the one before it, which a later play does not erase. What failed, and passes later at the
+    /// same commit, is a flake too.
+    fn after(self, before: Option<&Self>) -> Self {
+        let Some(before) = before else { return self };
+        let same = before.commit == self.commit && before.end == StepEnd::Failed.text();
+        let passes = same && self.end == StepEnd::Passed.text();
+        Self {
+            plays: before.plays + self.plays,
+            flakes: before.flakes + self.flakes + u32::from(passes),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for TaskRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [task, command, end] = [&self.name, &self.command, &self.end];
+        let (minutes, plays, flakes, at) = (&self.minutes, self.plays, self.flakes, &self.commit);
+        write!(
+            f,
+            "| {task} | {command} | {end} | {minutes} | {plays} | {flakes} | {at} |"
+        )
+    }
 }
 
 // === impl StepEnd ===
@@ -221,24 +301,40 @@ mod tests {
         assert_eq!(log, "", "each task begins its log anew");
     }
 
+    /// A row without counts is one of an earlier version, and one with them has the same ends, by which that finds it.
     #[test]
-    fn the_page_keeps_what_came_of_each_task_last() {
-        let rows = [
-            "| seeds | `x` | **failed** | 1 | aa |",
-            "| seeds | `x` | passed | 1 | aa |",
+    fn the_page_keeps_what_came_of_each_task_last_and_counts_what_came_before() {
+        let mut page = "| model | `y` | passed | 2 | bb |\n| seeds | `x` | **passed the second time** | 9 | aa |".to_owned();
+        for (end, plays, commit) in [
+            ("passed", 1, "bb"),
+            ("**failed**", 2, "cc"),
+            ("passed", 1, "cc"),
+            ("passed", 1, "cc"),
+            ("**failed**", 2, "dd"),
+            ("passed", 1, "ee"),
+        ] {
+            let new = format!("| seeds | `x` | {end} | 1 | {plays} | 0 | {commit} |");
+            let new = TaskRow::of_line(&new).unwrap();
+            let known = row_of(&page, "seeds");
+            page = with_row(&page, &new.after(known.as_ref()));
+        }
+        let expected = [
+            "| model | `y` | passed | 2 | 1 | 0 | bb |",
+            "| seeds | `x` | passed | 1 | 10 | 2 | ee |",
         ];
-        let page = rows
-            .into_iter()
-            .fold(String::new(), |page, row| with_row(&page, "seeds", row));
-        let page = with_row(&page, "model", "| model | `y` | passed | 2 | bb |");
-        let expected = ["| model | `y` | passed | 2 | bb |", rows[1]];
         assert_eq!(page.lines().skip(2).collect::<Vec<_>>(), expected);
-        assert!(has_passed(&row_of(&page, "seeds").unwrap(), "aa"));
-        assert!(
-            !has_passed(rows[1], "bb"),
-            "it was played before something changed"
-        );
-        assert!(!has_passed(rows[0], "aa"), "it failed");
+        let has_passed = |row, commit| TaskRow::of_line(row).unwrap().has_passed(commit);
+        assert!(has_passed(expected[1], "ee"));
+        assert!(!has_passed(expected[1], "ff"), "something changed since");
+        let failed = "| seeds | `x` | **failed** | 1 | 1 | 0 | aa |";
+        assert!(!has_passed(failed, "aa"));
+        let page = super::page().unwrap();
+        for row in page.lines().filter(|line| line.starts_with("| ")) {
+            assert!(
+                TaskRow::of_line(row).is_some() || row.starts_with("| task "),
+                "{row}"
+            );
+        }
     }
 
     /// Each job of the workflow plays one task, and each task has its job.
