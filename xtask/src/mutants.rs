@@ -121,7 +121,7 @@ const CRATES: [MutatedCrate; 8] = [
     },
 ];
 
-/// What ships and has no mutants, and why: shown in the page.
+/// The crates that ship and have no mutants, and why: shown in the page.
 const LEFT_OUT: [(&str, &str); 2] = [
     (
         "elector-apiserver",

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use elector_tests::policy_changes::changed;
 use elector_tests::rig::{Testbed, eventually};
 use futures::future::BoxFuture;
 use http::Request;
@@ -16,19 +17,6 @@ use tokio::time::{Instant, timeout};
 
 /// The time until a change of a policy is in force.
 const IN_FORCE: Duration = Duration::from_secs(30);
-
-/// A change of an expression, by which it says something else or nothing.
-const CHANGES: [(&str, &str); 9] = [
-    ("&&", "||"),
-    ("||", "&&"),
-    ("==", "!="),
-    ("!=", "=="),
-    ("<=", "<"),
-    (">=", ">"),
-    ("!variables.", "variables."),
-    (".all(", ".exists("),
-    (".exists(", ".all("),
-];
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
@@ -130,23 +118,6 @@ async fn mutants(admin: &Client, is_mutated: fn(&str) -> bool) -> Result<Vec<Pol
     }
     ensure!(!mutants.is_empty(), "the API server has no such policy");
     Ok(mutants)
-}
-
-/// An expression with each change that fits, and the words around it.
-fn changed(expression: &str) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    for (from, to) in CHANGES {
-        for (at, _) in expression.match_indices(from) {
-            let (before, after) = (&expression[..at], &expression[at + from.len()..]);
-            let near: String = after.chars().take(40).collect();
-            let near = near.split_whitespace().collect::<Vec<_>>().join(" ");
-            all.push((
-                format!("{before}{to}{after}"),
-                format!("{from} to {to} before {near}"),
-            ));
-        }
-    }
-    all
 }
 
 async fn bind_sentinel(admin: &Client, namespace: &str) -> Result<()> {

@@ -12,7 +12,7 @@ const EXPLAINED: &str = "\n## Changes that change nothing\n";
 /// The most tests that are named for a rule.
 const NAMED_TESTS: usize = 3;
 
-/// What is known of the mutants there are.
+/// The mutants there are, and the verdicts on them.
 pub(super) struct MutantPage<'a> {
     all: &'a [ListedMutant],
     played: &'a [PlayedMutant],
@@ -35,7 +35,7 @@ const SURVIVED: usize = 3;
 // === impl MutantPage ===
 
 impl<'a> MutantPage<'a> {
-    /// What is known of these mutants, with the page as it stands, which explains survivors.
+    /// The verdicts on these mutants, with the page as it stands, which explains survivors.
     pub(super) fn new(verdicts: &'a VerdictFile, all: &'a [ListedMutant], page: &str) -> Self {
         let explained = page.split_once(EXPLAINED).map_or("", |(_, below)| below);
         let standing = verdicts.standing(all).into_iter();
