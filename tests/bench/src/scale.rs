@@ -29,6 +29,7 @@ pub(crate) use benchmarked_elector::ScrapedFigures;
 pub use figures::{BareClient, BareWrites, LatencySummary, Phase, Resident, ScaleFigures};
 pub(crate) use fleet::Fleet;
 pub use fleet::FleetCounts;
+pub(crate) use follower::lease_key;
 pub(crate) use server::create_namespaces;
 pub use table::table;
 

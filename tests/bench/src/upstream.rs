@@ -10,13 +10,16 @@
 mod args;
 mod fleet;
 mod picture;
+mod plain_fleet;
 mod quiet;
 mod results;
 mod run;
 mod table;
+mod targets;
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_cluster::{measured, paths};
@@ -45,11 +48,14 @@ struct ElectionSite {
 /// Measures, writes a line for each run, sums up, and records.
 ///
 /// # Errors
-/// When a program cannot be built, a cluster does not start, or a file cannot be written.
+/// When a program cannot be built, a cluster does not start, or a file cannot be written; after all is written, when a run
+/// has failed or a target is missed.
 pub async fn run(args: &UpstreamArgs) -> Result<()> {
+    let began = Instant::now();
     let read = |path| fs::read_to_string(path).with_context(|| format!("failed to read {path:?}"));
     let known = args.lines.iter().map(read).collect::<Result<String>>()?;
-    let recorded = args.record.then(|| paths::workspace().join(LINES));
+    let records_all = args.record && !args.quick;
+    let recorded = records_all.then(|| paths::workspace().join(LINES));
     let mut results = RunResults::to(args.out.clone().or(recorded))?;
     results.take_lines(&known)?;
     if args.lines.is_empty() {
@@ -58,14 +64,26 @@ pub async fn run(args: &UpstreamArgs) -> Result<()> {
     let table = table::table(&results);
     println!("{table}");
     ensure!(!results.is_empty(), "nothing was measured");
-    if args.record {
+    let took = format!(
+        "It took {} s, with all programs built.",
+        began.elapsed().as_secs()
+    );
+    println!("{took}");
+    if args.record && args.quick {
+        measured::record(PAGE, "upstream --quick", &took)?;
+    }
+    if records_all {
         measured::record(PAGE, "upstream", &table)?;
-        let paragraph = table::paragraph(&results).context("a figure of the README is missing")?;
-        measured::sum_up("README.md", "upstream", &paragraph)?;
         let path = paths::workspace().join(PICTURE);
         let drawn = picture::draw(&results);
         fs::write(&path, drawn).with_context(|| format!("failed to write {}", path.display()))?;
+        let paragraph = table::paragraph(&results).context("a figure of the README is missing")?;
+        measured::sum_up("README.md", "upstream", &paragraph)?;
     }
+    // In five minutes there are too few runs for a target.
+    let judged = if args.quick { vec![] } else { args.kinds() };
+    let missed = targets::missed(&results, &judged);
+    ensure!(missed.is_empty(), "{}", missed.join("\n"));
     Ok(())
 }
 
@@ -76,10 +94,17 @@ async fn measure(args: &UpstreamArgs, results: &mut RunResults) -> Result<()> {
     let kinds = args.kinds();
     let (fleets, others): (Vec<_>, _) = kinds.iter().partition(|kind| kind.case.fleet().is_some());
     take_turns(args, &others, &programs, results).await?;
-    for kind in fleets {
-        // A namespace with thousands of objects is no ground for another run.
-        let place = ElectionSite::start(&programs, kind.subject.is_elected_by_us()).await?;
-        results.add(kind, 0, run::one(Arc::clone(&place.site), 0, kind).await)?;
+    let most = fleets.iter().map(|kind| args.runs_of(*kind)).max();
+    for run in 0..most.unwrap_or_default() {
+        for kind in &fleets {
+            // One that is not led in its time would not be the next time.
+            if results.endless(kind.case, kind.subject) == 0 {
+                // A namespace with thousands of objects is no ground for another run.
+                let place = ElectionSite::start(&programs, kind.subject.is_elected_by_us()).await?;
+                let played = run::one(Arc::clone(&place.site), run, *kind).await;
+                results.add(*kind, run, played)?;
+            }
+        }
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use elector_tests::rig::{CandidateBuilder, Implementation, Testbed};
 /// elects. Each run is one JSON line. Times are those that the candidates write themselves: work begins, work has ended.
 #[derive(Parser, Clone, Debug)]
 pub struct UpstreamArgs {
-    /// The number of runs of each case; of equal candidates a third of it, of quiet leases and fleets one
+    /// The number of runs of each case; of equal candidates a third of it, of quiet leases and fleets at most three
     #[arg(long, default_value_t = 10, conflicts_with = "quick")]
     pub runs: u32,
     /// The number of runs at once; they spend most of their time waiting
@@ -40,8 +40,9 @@ pub struct UpstreamArgs {
     /// Sum up the lines of earlier runs, in the place of measuring; repeatable
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "cases", "subjects"])]
     pub lines: Vec<PathBuf>,
-    /// Write tables, picture and lines into docs/comparison.md, .svg and .jsonl, and the paragraph of README.md
-    #[arg(long, conflicts_with_all = ["quick", "kubernetes"])]
+    /// Write tables, picture and lines into docs/comparison.md, .svg and .jsonl, and the paragraph of README.md; of --quick
+    /// its duration alone
+    #[arg(long, conflicts_with = "kubernetes")]
     pub record: bool,
 }
 
@@ -126,7 +127,7 @@ impl UpstreamArgs {
         let runs = if self.quick { 3 } else { self.runs };
         match kind.case {
             MeasuredCase::Equal => runs.div_ceil(3),
-            MeasuredCase::Quiet | MeasuredCase::Fleet1000 | MeasuredCase::Fleet3000 => 1,
+            MeasuredCase::Quiet | MeasuredCase::Fleet1000 | MeasuredCase::Fleet3000 => runs.min(3),
             _ => runs,
         }
     }
@@ -148,6 +149,12 @@ impl MeasuredCase {
 // === impl Subject ===
 
 impl Subject {
+    /// Its name in sentences.
+    pub(super) fn name(self) -> String {
+        let name = self.to_possible_value();
+        name.map(|it| it.get_name().to_owned()).unwrap_or_default()
+    }
+
     /// The implementation of the candidates.
     pub(crate) fn implementation(self) -> Implementation {
         match self {
@@ -171,7 +178,7 @@ impl RunKind {
             // The candidates of a fleet are played, and are the same with either elector.
             Subject::ClientGo => self.case.fleet().is_none(),
             // No candidate of these is better, and nobody elects.
-            Subject::Plain => self.case.fleet().is_none() && self.case != MeasuredCase::HandOver,
+            Subject::Plain => self.case != MeasuredCase::HandOver,
         }
     }
 
@@ -186,11 +193,8 @@ impl RunKind {
 
     /// Its name, which a namespace may have.
     pub(crate) fn label(self) -> String {
-        let [case, subject] = [
-            self.case.to_possible_value(),
-            self.subject.to_possible_value(),
-        ]
-        .map(|value| value.map(|it| it.get_name().to_owned()).unwrap_or_default());
-        format!("{case}-{subject}")
+        let case = self.case.to_possible_value();
+        let case = case.map(|it| it.get_name().to_owned()).unwrap_or_default();
+        format!("{case}-{}", self.subject.name())
     }
 }

@@ -13,6 +13,10 @@ use super::args::{MeasuredCase, RunKind, Subject, UpstreamArgs};
 /// The figures of one run by name: seconds, and numbers of things.
 pub(super) type Figures = Vec<(&'static str, f64)>;
 
+/// The figures of a fleet: the second one is missing where the leases were not all led in time.
+pub(super) const LEASES_LED: &str = "leases led";
+pub(super) const UNTIL_ALL_LED: &str = "until all are led";
+
 /// A line of the file of runs.
 #[derive(Debug, Serialize, Deserialize)]
 struct RunLine {
@@ -54,6 +58,16 @@ impl RunResults {
             values: BTreeMap::new(),
             failed: Vec::new(),
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn to_nowhere() -> Self {
+        let (out, values, failed) = (Box::new(io::sink()), BTreeMap::new(), Vec::new());
+        Self {
+            out,
+            values,
+            failed,
+        }
     }
 
     /// A run of that kind, which may have failed.
@@ -112,6 +126,12 @@ impl RunResults {
         let mut values: Vec<f64> = of_figure.flat_map(|(_, values)| values.clone()).collect();
         values.sort_by(f64::total_cmp);
         values
+    }
+
+    /// The number of runs of a fleet in which not all leases came to be led.
+    pub(super) fn endless(&self, case: MeasuredCase, subject: Subject) -> usize {
+        let runs = |figure| self.values(case, subject, figure).len();
+        runs(LEASES_LED).saturating_sub(runs(UNTIL_ALL_LED))
     }
 
     /// The same in three numbers.

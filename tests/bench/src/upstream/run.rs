@@ -21,7 +21,7 @@ const WATCHED: Duration = Duration::from_secs(150);
 /// Runs one in a namespace of its own.
 pub(crate) async fn one(site: Arc<TestSite>, run: u32, kind: RunKind) -> Result<Figures> {
     if let Some(leases) = kind.case.fleet() {
-        return fleet::elect(&site, leases).await;
+        return fleet::elect(&site, leases, kind.subject).await;
     }
     let namespace = format!("{}-{run}", kind.label());
     let testbed = Testbed::open(site, &namespace, kind.subject.implementation()).await?;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::args::{MeasuredCase, Subject};
-use super::results::{FigureSpread, RunResults};
+use super::results::{FigureSpread, LEASES_LED, RunResults, UNTIL_ALL_LED};
 
 /// A line of the table: a figure of a case, its name, and the way to write its values.
 pub(super) struct ComparisonRow {
@@ -47,6 +47,11 @@ pub(super) const GAP: ComparisonRow = time(
     "work stopped to new leader",
     "hand-over to a better one: time without a leader",
 );
+pub(super) const QUIET: ComparisonRow = count(
+    MeasuredCase::Quiet,
+    "requests in a second",
+    "quiet lease, 3 candidates: requests in a second",
+);
 
 const ROWS: [ComparisonRow; 8] = [
     COLD_START,
@@ -62,19 +67,15 @@ const ROWS: [ComparisonRow; 8] = [
         "terms in 150 s",
         "3 equal candidates: terms in 150 s",
     ),
-    count(
-        MeasuredCase::Quiet,
-        "requests in a second",
-        "quiet lease, 3 candidates: requests in a second",
-    ),
+    QUIET,
     time(
         MeasuredCase::Fleet1000,
-        "until all are led",
+        UNTIL_ALL_LED,
         "1 000 leases with 3 candidates each register: until all are led",
     ),
     time(
         MeasuredCase::Fleet3000,
-        "until all are led",
+        UNTIL_ALL_LED,
         "3 000 leases with 3 candidates each register: until all are led",
     ),
 ];
@@ -100,9 +101,8 @@ pub(super) fn table(results: &RunResults) -> String {
             let _ = write!(text, " {} |", row.cell(results, subject));
         }
         for subject in [Subject::Ours, Subject::ClientGo] {
-            let of = |subject| Some(row.spread(results, subject)?.median);
-            let ratio = of(subject).zip(of(Subject::BuiltIn));
-            let ratio = ratio.map_or_else(String::new, |(own, other)| number(own / other));
+            let ratio = row.ratio(results, subject);
+            let ratio = ratio.map_or_else(String::new, number);
             let _ = write!(text, " {ratio} |");
         }
         text.push('\n');
@@ -140,8 +140,16 @@ pub(super) fn paragraph(results: &RunResults) -> Option<String> {
 // === impl ComparisonRow ===
 
 impl ComparisonRow {
+    /// The median of a subject, divided by that with the built-in controller.
+    pub(super) fn ratio(&self, results: &RunResults, subject: Subject) -> Option<f64> {
+        let other = self.spread(results, Subject::BuiltIn)?;
+        Some(self.spread(results, subject)?.median / other.median)
+    }
+
+    /// None where some run has never come to its end, which has no median.
     fn spread(&self, results: &RunResults, subject: Subject) -> Option<FigureSpread> {
-        results.spread(self.case, subject, self.figure)
+        let spread = results.spread(self.case, subject, self.figure);
+        spread.filter(|_| results.endless(self.case, subject) == 0)
     }
 
     fn cell(&self, results: &RunResults, subject: Subject) -> String {
@@ -157,9 +165,13 @@ impl ComparisonRow {
                 false => format!("{least} / **{middle}** / {most}"),
             };
         }
-        let led = results.spread(self.case, subject, "leases led");
-        led.map_or_else(String::new, |led| {
-            format!("**never**: {} after 5 min", number(led.median))
+        let (led, endless) = (
+            results.values(self.case, subject, LEASES_LED),
+            results.endless(self.case, subject),
+        );
+        led.first().map_or_else(String::new, |least| {
+            let (least, runs) = (number(*least), led.len());
+            format!("**never**, {endless} of {runs} runs: {least} after 5 min")
         })
     }
 }
@@ -199,7 +211,8 @@ mod tests {
                 &[12.0, 14.0, 10.0, 11.0][..],
             ),
             (case, Subject::BuiltIn, CRASH.figure, &[23.0]),
-            (fleet, Subject::BuiltIn, "leases led", &[512.0]),
+            (fleet, Subject::BuiltIn, LEASES_LED, &[3000.0, 512.0]),
+            (fleet, Subject::BuiltIn, UNTIL_ALL_LED, &[80.0]),
         ] {
             let kind = RunKind { case, subject };
             for (value, run) in values.iter().zip(0..) {
@@ -215,7 +228,7 @@ mod tests {
         let table = table(&results);
         for part in [
             "| leader is killed: until the next leads | 10.0 s / **11.5 s** / 14.0 s |  | **23.0 s** |  | 0.50 |  |\n",
-            "led |  |  | **never**: 512 after 5 min |  |  |  |\n",
+            "led |  |  | **never**, 1 of 2 runs: 512 after 5 min |  |  |  |\n",
             "Failed, and left out: crash-plain-3.",
         ] {
             assert!(table.contains(part), "{part} in {table}");

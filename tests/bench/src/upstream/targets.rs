@@ -1,0 +1,76 @@
+//! The targets of `cargo xtask bench upstream`: medians, divided by those with the built-in controller.
+
+use super::args::{RunKind, Subject};
+use super::results::RunResults;
+use super::table::{CRASH, ComparisonRow, GAP, QUIET};
+
+/// The most that each ratio may be.
+const TARGETS: [(ComparisonRow, Subject, f64); 4] = [
+    (CRASH, Subject::Ours, 0.62),
+    (CRASH, Subject::ClientGo, 0.76),
+    (GAP, Subject::Ours, 0.02),
+    (QUIET, Subject::Ours, 0.32),
+];
+
+/// A sentence for each run that failed, and for each target of these kinds that is missed or has no figure.
+pub(super) fn missed(results: &RunResults, judged: &[RunKind]) -> Vec<String> {
+    let failed = results.failed.iter().map(|run| format!("{run} failed"));
+    let is_judged = |row: &ComparisonRow, subject| {
+        let (case, both) = (row.case, [subject, Subject::BuiltIn]);
+        both.iter().all(|subject| {
+            let subject = *subject;
+            judged.contains(&RunKind { case, subject })
+        })
+    };
+    let missed = TARGETS.iter().filter_map(|(row, subject, most)| {
+        let ratio = row.ratio(results, *subject);
+        if !is_judged(row, *subject) || ratio.is_some_and(|ratio| ratio <= *most) {
+            return None;
+        }
+        let ratio = ratio.map_or("unknown".to_owned(), |ratio| format!("{ratio:.4}"));
+        let (name, subject) = (row.name, subject.name());
+        Some(format!(
+            "{name}: {subject} ÷ built-in is {ratio}, and the target is at most {most}"
+        ))
+    });
+    failed.chain(missed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::args::MeasuredCase;
+
+    #[test]
+    fn a_failed_run_and_each_missed_target_are_told() {
+        let mut results = RunResults::to_nowhere();
+        let kind = |case, subject| RunKind { case, subject };
+        let mut add = |case, subject, figure, value| {
+            let played = Ok(vec![(figure, value)]);
+            results.add(kind(case, subject), 0, played).unwrap();
+        };
+        for (row, ours, built_in) in [(&CRASH, 6.2, 10.0), (&GAP, 0.3, 10.0)] {
+            add(row.case, Subject::Ours, row.figure, ours);
+            add(row.case, Subject::BuiltIn, row.figure, built_in);
+        }
+        add(CRASH.case, Subject::ClientGo, CRASH.figure, 7.7);
+        let failed = Err(anyhow::anyhow!("no leader"));
+        let plain = kind(MeasuredCase::Equal, Subject::Plain);
+        results.add(plain, 3, failed).unwrap();
+        let asked = |cases: &[MeasuredCase]| {
+            let subjects = [Subject::Ours, Subject::ClientGo, Subject::BuiltIn];
+            let kinds = cases.iter().map(|case| subjects.map(|it| kind(*case, it)));
+            kinds.flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(missed(&results, &[]), ["equal-plain-3 failed"]);
+        let all = [CRASH.case, GAP.case, QUIET.case];
+        let told = [
+            "equal-plain-3 failed",
+            "leader is killed: until the next leads: client-go ÷ built-in is 0.7700, and the target is at most 0.76",
+            "hand-over to a better one: time without a leader: ours ÷ built-in is 0.0300, and the target is at most 0.02",
+            "quiet lease, 3 candidates: requests in a second: ours ÷ built-in is unknown, and the target is at most 0.32",
+        ];
+        assert_eq!(missed(&results, &asked(&all)), told);
+        assert_eq!(missed(&results, &asked(&all[..1])), told[..2]);
+    }
+}
