@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: programs that measure on a real or an embedded API server, without a verdict.
+//! `cargo xtask bench`: programs that measure on a real or an embedded API server.
 
 use std::process::ExitCode;
 

@@ -63,6 +63,10 @@ pub struct ScaleArgs {
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     pub patience: Duration,
 
+    /// How often the elector and the bare client run, in turns, each on a new server; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=9))]
+    pub rounds: u32,
+
     /// A further flag for `elector run`, such as --elector-flag=--concurrent-elections=32; repeatable
     #[arg(long = "elector-flag", value_name = "FLAG", allow_hyphen_values = true)]
     pub elector_flags: Vec<String>,
@@ -182,6 +186,9 @@ impl ScaleArgs {
         }
         if let Some(duration) = self.lease_duration {
             add(&format!("--lease-duration {}s", duration.as_secs()));
+        }
+        if self.rounds != 3 {
+            add(&format!("--rounds {}", self.rounds));
         }
         for flag in &self.elector_flags {
             add(&format!("--elector-flag={flag}"));

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use elector_api::CandidateApi;
 use elector_protocol::StrategyName;
 use elector_runtime::{ClientArgs, Writer, connect};
 use elector_tests::rig::now as wall_clock;
@@ -36,8 +35,8 @@ pub(crate) struct BareClientTimes {
     pub(crate) received: u64,
 }
 
-/// The prefixes of the namespaces that are used, one for each run: its time varies with what else the processors do.
-pub(crate) const PREFIXES: [&str; 3] = ["client-a", "client-b", "client-c"];
+/// The prefix of the namespaces that are used.
+pub(crate) const PREFIX: &str = "client";
 
 /// The number of requests under way at the same time, as of an elector by default.
 const AT_ONCE: usize = 16;
@@ -47,9 +46,7 @@ const WATCH_SECONDS: u32 = 6 * 60 * 60;
 const GRANTED: usize = 1024;
 
 /// Watches LeaseCandidates and Leases by kube and k8s-openapi on a thread of its own, creates and grants a Lease when the
-/// last candidate of it appears, and counts the time of that thread. This process registers and accepts meanwhile. All of
-/// that is done once for each prefix.
-/// Empty where the LeaseCandidates are not those of Kubernetes, for which k8s-openapi has types.
+/// last candidate of it appears, and counts the time of that thread. This process registers and accepts meanwhile.
 ///
 /// # Errors
 /// When the server refuses something, and when not all is granted in `patience`.
@@ -58,30 +55,15 @@ pub(crate) async fn run_bare_client(
     kubeconfig: &Path,
     writer: &Writer,
     patience: Duration,
-) -> Result<Vec<BareClientTimes>> {
-    let mut runs = Vec::new();
-    if writer.candidate_api() == CandidateApi::V1Beta1 {
-        for prefix in PREFIXES {
-            runs.push(run_once(prefix, size, kubeconfig.to_owned(), writer, patience).await?);
-        }
-    }
-    Ok(runs)
-}
-
-async fn run_once(
-    prefix: &'static str,
-    size: &RunSize,
-    kubeconfig: PathBuf,
-    writer: &Writer,
-    patience: Duration,
 ) -> Result<BareClientTimes> {
+    let kubeconfig = kubeconfig.to_owned();
     let (ready, is_ready) = oneshot::channel();
     let (granted, grants) = mpsc::channel(GRANTED);
     let of_client = size.clone();
     let client = thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let served = serve(prefix, &of_client, kubeconfig, ready, granted);
+            let served = serve(&of_client, kubeconfig, ready, granted);
             timeout(patience, served)
                 .await
                 .context("not all leases were granted in time")?
@@ -91,7 +73,7 @@ async fn run_once(
     if is_ready.await.is_ok() {
         let registered = for_each(size.all_candidates(), size.connections as usize, |number| {
             let (writer, size) = (writer.clone(), size.clone());
-            async move { register(&size, prefix, &writer, number).await }
+            async move { register(&size, PREFIX, &writer, number).await }
         });
         tokio::try_join!(registered, accept_all(size, writer, grants))?;
     }
@@ -101,7 +83,6 @@ async fn run_once(
 
 /// The part of the elector.
 async fn serve(
-    prefix: &'static str,
     size: &RunSize,
     kubeconfig: PathBuf,
     ready: oneshot::Sender<()>,
@@ -129,7 +110,7 @@ async fn serve(
             let (room, granted) = (Arc::clone(&room), granted.clone());
             requests.spawn(async move {
                 let _room = room.acquire_owned().await?;
-                let lease = grant(&client, prefix, &size, number).await?;
+                let lease = grant(&client, &size, number).await?;
                 granted.send(lease).await.context("nobody accepts")
             });
         }
@@ -168,8 +149,8 @@ where
 }
 
 /// Creates a Lease, and grants it to its first candidate.
-async fn grant(client: &Client, prefix: &str, size: &RunSize, number: u32) -> Result<Lease> {
-    let key = lease_key(prefix, size, number);
+async fn grant(client: &Client, size: &RunSize, number: u32) -> Result<Lease> {
+    let key = lease_key(PREFIX, size, number);
     let api: Api<Lease> = Api::namespaced(client.clone(), &key.namespace);
     let now = MicroTime(Timestamp::now());
     let born = Lease {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::scale::args::RunSize;
 use crate::scale::bare::BareTimes;
-use crate::scale::bare_client::{self, BareClientTimes};
+use crate::scale::bare_client::BareClientTimes;
 use crate::scale::benchmarked_elector::{ResourceUsage, ScrapedFigures};
 use crate::scale::fleet::{ElectionTimes, FleetCounts, MoveTimes};
 
@@ -124,11 +124,13 @@ pub struct GroupMoves {
 }
 
 /// The events and requests of the elections, received and sent by kube alone.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BareClient {
     /// Processor time for each event and response of each run, microseconds; the shortest first.
-    pub per_event: [f64; bare_client::PREFIXES.len()],
-    /// The elector's time for each, divided by the median of these.
+    pub per_event: Vec<f64>,
+    /// The same of the elector.
+    pub of_elector: Vec<f64>,
+    /// The median of the elector, divided by that of the client.
     pub ratio: f64,
 }
 
@@ -166,6 +168,10 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("leasecandidates", "delete", "collections"),
     ("leasecandidates", "update", "updates of candidates"),
 ];
+
+/// The most that an event costs, compared with a bare client, where there are so many leases.
+const MOST_OF_BARE: f64 = 1.6;
+const JUDGED: u32 = 100_000;
 
 // === impl LatencySummary ===
 
@@ -270,16 +276,17 @@ impl GroupMoves {
 // === impl BareClient ===
 
 impl BareClient {
-    /// `None` unless all runs have come to their end.
-    fn of(runs: &[BareClientTimes], of_elector: f64) -> Option<Self> {
+    /// `None` unless there were runs.
+    fn of(runs: &[BareClientTimes], of_elector: Vec<f64>) -> Option<Self> {
         let per_event =
             |run: &BareClientTimes| run.processor.as_secs_f64() * 1e6 / run.received.max(1) as f64;
-        let per_event: Vec<f64> = runs.iter().map(per_event).collect();
-        let mut per_event = <[f64; bare_client::PREFIXES.len()]>::try_from(per_event).ok()?;
+        let mut per_event: Vec<f64> = runs.iter().map(per_event).collect();
         per_event.sort_by(f64::total_cmp);
+        let median = |sorted: &[f64]| sorted.get(sorted.len() / 2).copied();
         Some(Self {
+            ratio: median(&of_elector)? / median(&per_event)?,
             per_event,
-            ratio: of_elector / per_event[per_event.len() / 2],
+            of_elector,
         })
     }
 }
@@ -309,7 +316,7 @@ impl ScaleFigures {
         size: &RunSize,
         times: ElectionTimes,
         [idle, elected, balanced, held]: &[PhaseBorder; 4],
-        (client, bare): (&[BareClientTimes], Option<BareTimes>),
+        bare: Option<BareTimes>,
     ) -> Self {
         let elector_connections = elected.usage.sockets.saturating_sub(idle.usage.sockets);
         let all_connections = size.connections + elector_connections;
@@ -332,13 +339,31 @@ impl ScaleFigures {
             to_grant: LatencySummary::of(times.to_grant),
             to_lead: LatencySummary::of(times.to_lead),
             resident: Resident::of(size.leases, &idle.usage, &elected.usage, &held.usage),
-            client: BareClient::of(client, election.per_event),
+            client: None,
             election,
             balance: None,
             hold: Phase::between(balanced, held),
             join: None,
             bare: bare.map(|bare| BareWrites::of(all_connections, bare, times.led)),
         }
+    }
+
+    /// The round in the middle, with the times of all.
+    pub(crate) fn median(mut rounds: Vec<Self>, clients: &[BareClientTimes]) -> Option<Self> {
+        rounds.sort_by(|a, b| a.election.per_event.total_cmp(&b.election.per_event));
+        let of_elector = rounds.iter().map(|it| it.election.per_event).collect();
+        let middle = rounds.len() / 2;
+        let client = BareClient::of(clients, of_elector);
+        let round = rounds.into_iter().nth(middle);
+        round.map(|it| Self { client, ..it })
+    }
+
+    /// A sentence where the ratio has a target, and misses it.
+    pub(crate) fn missed(&self) -> Option<String> {
+        let is_plain = self.parts.is_none() && self.electors == 1;
+        let ratio = self.client.as_ref().map(|client| client.ratio);
+        let missed = missed_target(self.leases, ratio).filter(|_| is_plain);
+        missed.map(|missed| format!("{}: {missed}", self.name()))
     }
 
     /// The number of leases, and of those in a group.
@@ -361,9 +386,33 @@ impl ScaleFigures {
     }
 }
 
+fn missed_target(leases: u32, ratio: Option<f64>) -> Option<String> {
+    let holds = leases < JUDGED || ratio.is_some_and(|ratio| ratio <= MOST_OF_BARE);
+    let ratio = ratio.map_or("unknown".to_owned(), |ratio| format!("{ratio:.3}"));
+    (!holds).then(|| {
+        format!("elector ÷ bare client is {ratio}, and the target is at most {MOST_OF_BARE}")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hundred_thousand_leases_cost_at_most_their_target() {
+        let told = |ratio| {
+            let text = "elector ÷ bare client is {}, and the target is at most 1.6";
+            Some(text.replace("{}", ratio))
+        };
+        for (leases, ratio, missed) in [
+            (100_000, Some(1.6), None),
+            (100_000, Some(1.601), told("1.601")),
+            (100_000, None, told("unknown")),
+            (99_999, Some(2.0), None),
+        ] {
+            assert_eq!(missed_target(leases, ratio), missed);
+        }
+    }
 
     #[test]
     fn a_percentile_is_one_of_the_times() {

@@ -1,9 +1,9 @@
-//! One measurement, from an empty server to the figures.
+//! One measurement: rounds of the elector and of the bare client, each on an empty server of its own.
 
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use elector_runtime::{ClientArgs, Writer, connect};
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
@@ -21,24 +21,56 @@ use crate::scale::server::{BenchServer, create_namespaces};
 /// The time limit of a request of a candidate: a server that is busy is waited for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Measures one size.
+/// Measures one size. The figures are those of the round in the middle, by the processor time for an event; where not all
+/// leases came to be led, those of that round.
 pub(crate) async fn measure(
     args: &ScaleArgs,
     size: &RunSize,
     program: &Path,
     folder: &Path,
 ) -> Result<ScaleFigures> {
+    let (mut electors, mut clients) = (Vec::new(), Vec::new());
+    for round in 0..args.rounds {
+        // Neither is always the first one, when the machine has rested.
+        for is_elector in [round % 2 == 0, round % 2 == 1] {
+            if is_elector {
+                let figures = run_elector(args, size, program, folder).await?;
+                if !figures.is_complete() {
+                    return Ok(figures);
+                }
+                electors.push(figures);
+            } else {
+                let (server, client, writer) = start_server(args, folder).await?;
+                create_namespaces(&client, size.namespaces(bare_client::PREFIX)).await?;
+                let path = server.kubeconfig();
+                clients.push(run_bare_client(size, &path, &writer, args.patience).await?);
+            }
+        }
+    }
+    ScaleFigures::median(electors, &clients).context("there was no round")
+}
+
+/// Starts an empty server, with a client that waits for it.
+async fn start_server(args: &ScaleArgs, folder: &Path) -> Result<(BenchServer, Client, Writer)> {
     let server = BenchServer::start(args.server, folder, !args.no_fsync).await?;
     let mut client = ClientArgs::of_kubeconfig(server.kubeconfig());
     client.request_timeout = REQUEST_TIMEOUT;
     let cluster = connect(&client).await?;
-    let client = cluster.client().clone();
-    let prefixes = [Fleet::PREFIX, bare::PREFIX];
-    for prefix in prefixes.into_iter().chain(bare_client::PREFIXES) {
+    let (client, api) = (cluster.client().clone(), cluster.candidate_api().await?);
+    Ok((server, client, Writer::new(cluster, api)))
+}
+
+/// One round of the elector.
+async fn run_elector(
+    args: &ScaleArgs,
+    size: &RunSize,
+    program: &Path,
+    folder: &Path,
+) -> Result<ScaleFigures> {
+    let (server, client, writer) = start_server(args, folder).await?;
+    for prefix in [Fleet::PREFIX, bare::PREFIX] {
         create_namespaces(&client, size.namespaces(prefix)).await?;
     }
-    let api = cluster.candidate_api().await?;
-    let writer = Writer::new(cluster, api);
     let flags = |share: u32| {
         let own = size.namespaces(Fleet::PREFIX).into_iter().zip(0..);
         let own =
@@ -78,12 +110,6 @@ pub(crate) async fn measure(
         None => None,
     };
     drop((elector, fleet));
-    // The elector has been measured by now: its figures do not depend on those of the client.
-    let client = run_bare_client(size, &server.kubeconfig(), &writer, args.patience).await;
-    let client = client.unwrap_or_else(|error| {
-        eprintln!("bare client, {} leases: {error:#}", size.leases);
-        Vec::new()
-    });
     let bare = if args.server == ServerName::Real {
         let sockets = elected.usage.sockets.saturating_sub(idle.usage.sockets);
         let connections = (size.connections + sockets) as usize;
@@ -92,7 +118,7 @@ pub(crate) async fn measure(
         None
     };
     let states = [idle, elected, balanced, held];
-    let mut figures = ScaleFigures::of(server.description(), size, times, &states, (&client, bare));
+    let mut figures = ScaleFigures::of(server.description(), size, times, &states, bare);
     let [_, elected, balanced, held] = &states;
     figures.balance = moves.map(|moves| GroupMoves::of(moves, elected, balanced));
     figures.join = joined.map(|(moves, joined)| GroupMoves::of(moves, held, &joined));

@@ -50,7 +50,8 @@ lines! {
         format!("{}, {}", seconds(it.hold.processor), micros(it.hold.per_event));
     "a member joins one group: moves, the last one after; requests, processor time of the elector": it => moves(it.join);
     "bare client: processor time for each event and response, of each run": it =>
-        client(it, |client| client.per_event.map(micros).join(", "));
+        client(it, |client| runs(&client.per_event));
+    "the same of the elector": it => client(it, |client| runs(&client.of_elector));
     "**elector ÷ bare client**, in that, by the median": it => client(it, |client| format!("{:.2}", client.ratio));
     "bare writes: connections": it => bare(it, |bare| bare.connections.to_string());
     "bare writes: registrations, Leases, both": it =>
@@ -151,6 +152,11 @@ fn bare(measured: &ScaleFigures, cell: fn(&BareWrites) -> String) -> String {
 
 fn client(measured: &ScaleFigures, cell: fn(&BareClient) -> String) -> String {
     measured.client.as_ref().map(cell).unwrap_or_default()
+}
+
+fn runs(each: &[f64]) -> String {
+    let each: Vec<String> = each.iter().copied().map(micros).collect();
+    each.join(", ")
 }
 
 fn moves(moves: Option<GroupMoves>) -> String {
