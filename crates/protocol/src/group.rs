@@ -14,7 +14,8 @@
 //! that a process of the same Pod let its leases expire, up to [`LeaseGroup::SETTLING_MAX`]: a replica that crashes in a
 //! loop takes nothing with it. What it let expire within one such time counts once, and all of it is forgotten after an
 //! hour without. A member without a candidate for a part that it stood for is a newcomer again: a process that ends takes
-//! its candidates away one after the other, and is to get no part for balance in between.
+//! its candidates away one after the other, and is to get no part for balance in between. Neither does one that lets a
+//! lease run out: of a process that dies, the leases do so one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -254,10 +255,18 @@ impl LeaseGroup {
             .retain(|_, lapses| now.since(lapses.newest) < FORGOTTEN_AFTER);
         let present = self.members.iter().filter(|(_, member)| !member.is_away);
         let settled_at: Vec<Instant> = present
+            .clone()
             .map(|(name, member)| self.settles_at(name, member))
             .collect();
         self.settled_at = settled_at.iter().copied().filter(|at| now < *at).min();
-        let takes: Vec<bool> = settled_at.iter().map(|at| *at <= now).collect();
+        // They may be dead, and their other leases run out later.
+        let vacant = self.parts.values().filter(|it| it.is_vacant());
+        let running_out: BTreeSet<&Identity> =
+            vacant.filter_map(|it| it.part.holder.as_ref()).collect();
+        let takes = present.zip(&settled_at);
+        let takes: Vec<bool> = takes
+            .map(|((name, _), at)| *at <= now && !running_out.contains(name))
+            .collect();
         let mut placement = Placement::of(self);
         placement.placed = assign(&placement.parts, &takes);
         placement.hold_all_but_one_move(&self.parts);
@@ -285,13 +294,12 @@ impl LeaseGroup {
 
     /// Its state in numbers.
     pub fn counts(&self) -> GroupCounts {
-        let is_vacant = |known: &&KnownPart| known.part.mobility == PartMobility::Vacant;
-        let led = self.parts.values().filter(|known| !is_vacant(known));
+        let led = self.parts.values().filter(|known| !known.is_vacant());
         let to_move =
             led.filter(|known| known.wanted.is_some() && known.wanted != known.part.holder);
         GroupCounts {
             parts: self.parts.len(),
-            vacant: self.parts.values().filter(is_vacant).count(),
+            vacant: self.parts.values().filter(|it| it.is_vacant()).count(),
             to_move: to_move.count(),
             members: self.members.values().filter(|it| !it.is_away).count(),
             moved: self.moved,
@@ -409,6 +417,11 @@ impl GroupPart {
 // === impl KnownPart ===
 
 impl KnownPart {
+    /// True if it has no leader, or one whose lease runs out.
+    fn is_vacant(&self) -> bool {
+        self.part.mobility == PartMobility::Vacant
+    }
+
     /// The candidate that it is assigned to.
     fn assigned(&self) -> Option<Identity> {
         let candidate = self.part.candidate_of(self.wanted.as_ref()?)?;

@@ -306,6 +306,23 @@ fn the_parts_of_a_dead_member_are_spread_and_it_gets_none() {
     assert_eq!(group.loads(), loads(&[("a", 3), ("b", 3), ("c", 3)]));
 }
 
+/// One whose leases run out one after the other may be dead, and nobody makes room for it meanwhile.
+#[test]
+fn a_member_whose_lease_runs_out_gets_no_part_for_balance() {
+    let mut group = GroupFixture::settled(8, &["a", "b"]);
+    assert_eq!(group.loads(), loads(&[("a", 4), ("b", 4)]));
+    group.die("a");
+    group.pass(8);
+    let mut parts = (0..8).filter(|part| group.holder(*part) == "a");
+    let last = format!("p{}", parts.next().unwrap());
+    group.parts.get_mut(&*last).unwrap().renew();
+    for second in 9..30 {
+        group.pass(1);
+        assert_eq!(group.group.counts().to_move, 0, "after {second} s");
+    }
+    assert_eq!(group.loads(), loads(&[("b", 8)]));
+}
+
 /// The processes of one Pod share what they let expire: each time doubles the wait of the next, up to 15 min.
 #[test]
 fn a_replica_that_crashes_in_a_loop_waits_ever_longer() {
