@@ -234,6 +234,7 @@ impl<'r> BalanceChecker<'r> {
         let before = part
             .and_then(|part| part.last.as_ref())
             .map(|last| last.version);
+        let rate = writer.map_or(self.participants.limits.drift, |writer| writer.rate);
         let breach = |message: String| Breach {
             invariant: Invariant::L9,
             lease: lease.clone(),
@@ -244,8 +245,8 @@ impl<'r> BalanceChecker<'r> {
             message,
         };
         let mut words = vec![FoundWord::Judged];
-        if !self.is_needed(lease, group, asked, from, at) {
-            let load = |member: &str| self.loads(lease, group, member, at).0;
+        if !self.is_needed(lease, group, asked, (from, at), rate) {
+            let load = |member: &str| self.loads(lease, group, member, at, rate).0;
             words.push(FoundWord::Needless(breach(format!(
                 "{} is preferred for balance, although its member has {} parts of group {group} and the holder's has {}",
                 asked.preferred,
@@ -305,8 +306,8 @@ impl<'r> BalanceChecker<'r> {
         lease: &LeaseKey,
         group: &str,
         asked: &BalanceMove,
-        from: Timestamp,
-        at: Timestamp,
+        (from, at): (Timestamp, Timestamp),
+        rate: f64,
     ) -> bool {
         let changes = self.parts_of(lease, group);
         let changes = changes.flat_map(|(_, part)| part.changes(from));
@@ -317,23 +318,25 @@ impl<'r> BalanceChecker<'r> {
             Some(members) => members,
         };
         [from, at].into_iter().chain(changes).any(|moment| {
-            let load = |member: &str| self.loads(lease, group, member, moment);
+            let load = |member: &str| self.loads(lease, group, member, moment, rate);
             let (held, open) = load(asked.from.as_str());
             takers.iter().any(|taker| held + open >= load(taker).0 + 2)
         })
     }
 
-    /// The parts that a member has at a moment, and those that any member may be about to get.
+    /// The parts that a member has at a moment, and those that any member may be about to get, by a clock of this rate.
     fn loads(
         &self,
         lease: &LeaseKey,
         group: &str,
         member: &str,
         moment: Timestamp,
+        rate: f64,
     ) -> (usize, usize) {
+        let longest = self.participants.limits.longest_lease;
         let (mut held, mut open) = (0, 0);
         for (key, part) in self.parts_of(lease, group) {
-            match part.holder_at(moment, self.participants.limits.longest_lease) {
+            match part.holder_at(moment, longest, rate) {
                 Some(holder) if self.is_of(member, key, holder) => held += 1,
                 Some(_) => {}
                 None => open += usize::from(part.exists_at(moment)),

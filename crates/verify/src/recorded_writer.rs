@@ -19,6 +19,9 @@ pub struct RecordedWriter {
     pub sent: Timestamp,
     /// The rate of its clock: its seconds in one of the history.
     pub rate: f64,
+    /// `W_max` as far as it certainly knew: what it allows for, and what was announced to it (R6). `None` for
+    /// [that of the limits](crate::Limits::longest_lease).
+    pub longest_lease: Option<Duration>,
 }
 
 /// The part of a writer.

@@ -1,5 +1,8 @@
 //! The actions of a schedule, carried out on the simulation.
 
+use std::time::Duration;
+
+use elector_api::CandidateApi;
 use elector_apiserver::{ApiServer, Fault, NativeCandidates, RequestVerb, Rule};
 use serde_json::json;
 
@@ -32,7 +35,8 @@ impl Simulation {
                 }
             }
             ScheduledAction::BackUp(fault) => {
-                self.backups.insert(fault, self.server.backup());
+                let now = self.context.log().now();
+                self.backups.insert(fault, (now, self.server.backup()));
             }
             ScheduledAction::End(fault) => {
                 let kind = self.plan.faults[fault].kind.clone();
@@ -80,11 +84,11 @@ impl Simulation {
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::HideCandidates(lasts) => {
-                if self.serve_candidates(NativeCandidates::Absent) {
-                    let until = self.context.log().now() + lasts;
-                    self.context.state().effects.hidden = Some((fault, until));
-                }
-                false
+                self.serve_candidates(NativeCandidates::Absent, Some((fault, lasts)))
+            }
+            // Who asks for the version that it used is told that there is none, once.
+            FaultKind::DowngradeCandidates(_) => {
+                self.serve_candidates(NativeCandidates::V1Alpha2, Some((fault, Duration::ZERO)))
             }
             FaultKind::SpoilWork(lease, how, _) => {
                 let state = &mut *self.context.state();
@@ -138,8 +142,11 @@ impl Simulation {
             }
             FaultKind::Say(lease, word, _) => self.unsay(lease, word).await,
             FaultKind::StandDown(who, ..) => self.stand_up(who),
+            FaultKind::DowngradeCandidates(_) => {
+                self.serve_candidates(NativeCandidates::V1Beta1AndV1Alpha2, None);
+            }
             FaultKind::HideCandidates(_) => {
-                self.serve_candidates(NativeCandidates::V1Beta1);
+                self.serve_candidates(NativeCandidates::V1Beta1, None);
                 self.context.state().effects.hidden = None;
             }
             FaultKind::SpoilWork(..) => {
@@ -169,7 +176,7 @@ impl Simulation {
     /// Restores a backup, and says whether that changes anything. The revision is bumped, each Lease gets a new one where
     /// docs/operate.md is followed, and the watches break, as with the restart of the API servers.
     fn restore_store(&mut self, fault: usize, touched: bool) -> bool {
-        let Some(backup) = self.backups.remove(&fault) else {
+        let Some((kept_at, backup)) = self.backups.remove(&fault) else {
             return false;
         };
         let newest = self.server.revision();
@@ -178,7 +185,9 @@ impl Simulation {
         let now = self.context.log().now();
         let leases = {
             let state = &mut *self.context.state();
-            state.history.restore(now, backup.revision(), newest);
+            state
+                .history
+                .restore(now, kept_at, backup.revision(), newest);
             state.effects.compacted = None;
             if !touched {
                 state.guards.forget_tokens();
@@ -205,13 +214,21 @@ impl Simulation {
         newest > backup.revision()
     }
 
-    /// Changes the built-in versions of LeaseCandidates, whose objects stay in the store, and says whether there are any.
-    fn serve_candidates(&self, native: NativeCandidates) -> bool {
-        let some = !self.plan.setup.custom && !self.plan.setup.unserved;
-        if some {
-            self.server.serve_candidates(native, false);
+    /// Changes the built-in versions of LeaseCandidates, whose objects stay in the store. The fault, if there are any, strikes
+    /// for so long when a process is told of it.
+    fn serve_candidates(&self, native: NativeCandidates, fault: Option<(usize, Duration)>) -> bool {
+        if self.plan.setup.custom || self.plan.setup.unserved {
+            return false;
         }
-        some
+        self.server.serve_candidates(native, false);
+        let now = self.context.log().now();
+        let state = &mut *self.context.state();
+        state.effects.hidden = fault.map(|(fault, lasts)| (fault, now + lasts));
+        state.api = match native {
+            NativeCandidates::V1Alpha2 => CandidateApi::V1Alpha2,
+            _ => CandidateApi::V1Beta1,
+        };
+        false
     }
 
     /// The electors come first among the processes.

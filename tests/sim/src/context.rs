@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use elector_api::CandidateApi;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::effect::StrikeLog;
@@ -30,6 +31,8 @@ pub(crate) struct RunState {
     pub(crate) electors: ElectorMonitor,
     pub(crate) work: WorkRegister,
     pub(crate) effects: StrikeLog,
+    /// The LeaseCandidates that are served, or were last.
+    pub(crate) api: CandidateApi,
     /// The violations, in the order of time.
     pub(crate) violations: Vec<RuleViolation>,
     polls: u32,
@@ -70,6 +73,7 @@ impl RunContext {
                 electors,
                 work: WorkRegister::default(),
                 effects: StrikeLog::default(),
+                api: CandidateApi::default(),
                 violations: Vec::new(),
                 polls: 0,
                 polled_at: Duration::ZERO,

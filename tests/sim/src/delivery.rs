@@ -57,6 +57,34 @@ impl DeliveryLog {
         self.0.entry(of).or_default().push(delivery);
     }
 
+    /// The candidates as this elector had been shown them before a moment.
+    pub(crate) fn shown<'a>(
+        &self,
+        author: &Author,
+        before: Duration,
+        revisions: &BTreeMap<u64, &'a CandidateRevision>,
+    ) -> impl Iterator<Item = &'a CandidateRevision> + use<'a> {
+        let mut known = BTreeMap::new();
+        let of = (author.name.clone(), author.incarnation);
+        let deliveries = self.0.get(&of).into_iter().flatten();
+        for delivery in deliveries.take_while(|it| it.at < before) {
+            if delivery.source == DeliverySource::List {
+                known.clear();
+            }
+            for version in &delivery.versions {
+                let Some(revision) = revisions.get(version) else {
+                    continue;
+                };
+                let name = revision.object.metadata.name.as_deref();
+                match revision.deleted {
+                    true => known.remove(&name),
+                    false => known.insert(name, *revision),
+                };
+            }
+        }
+        known.into_values()
+    }
+
     /// The answers of a candidate that this elector had heard by then, newest first: of what came at that very moment it
     /// may have taken in a part when it acted. `revisions` are those of all candidates, by version.
     pub(crate) fn heard(

@@ -130,11 +130,12 @@ impl GuardMonitor {
             limit,
             deadline: None,
         });
-        if history.is_lost(token) {
-            return None;
-        }
         let newest = self.tokens.entry(lease.clone()).or_default();
-        let before = std::mem::replace(newest, token.max(*newest));
+        let before = *newest;
+        // A term that began in a history that was lost may be heard of late. Later ones may have lower tokens.
+        if !history.is_lost(token) {
+            *newest = token.max(before);
+        }
         let tokens = [token, before].map(|token| Token(ResourceVersion(token)));
         if token > before {
             return None;
@@ -289,5 +290,50 @@ impl GuardMonitor {
             (lease.clone(), *token, text)
         });
         guarded.chain(unguarded).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_candidate::TestTerm;
+
+    use super::*;
+
+    #[test]
+    fn tokens_grow_and_only_one_that_a_restore_lost_may_come_late() {
+        let mut guards = GuardMonitor::default();
+        let mut history = LeaseHistory::default();
+        let mut begins = |token, history: &LeaseHistory, restored| {
+            if restored {
+                guards.forget_tokens();
+            }
+            let leadership = TestTerm::new().with_token(token).leadership();
+            let wrong = guards.add_term(
+                Duration::ZERO,
+                ("c0", 1),
+                Duration::ZERO,
+                leadership,
+                history,
+            );
+            wrong.map(|(rule, _)| rule)
+        };
+        assert_eq!(begins(12, &history, false), None);
+        assert_eq!(begins(11, &history, false), Some("S5"));
+        let (at, kept_at) = (Duration::from_secs(9), Duration::from_secs(4));
+        history.restore(at, kept_at, 10, 15);
+        assert_eq!(begins(8, &history, true), None);
+        assert_eq!(begins(13, &history, false), None, "it was on its way");
+        assert_eq!(
+            begins(9, &history, false),
+            None,
+            "and tells of none before it"
+        );
+        assert_eq!(begins(9, &history, false), Some("S5"));
+        assert_eq!(begins(20, &history, false), None);
+        assert_eq!(
+            begins(14, &history, false),
+            Some("S5"),
+            "its lease was let go since"
+        );
     }
 }

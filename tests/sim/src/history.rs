@@ -65,6 +65,8 @@ pub(crate) struct StoredHistory {
 #[derive(Debug)]
 pub(crate) struct LostHistory {
     pub(crate) at: Duration,
+    /// When the backup was made.
+    pub(crate) kept_at: Duration,
     /// All of it, up to then.
     pub(crate) stored: StoredHistory,
     /// The last revision that was kept of it, and its last one. Those that follow are higher.
@@ -121,7 +123,7 @@ impl LeaseHistory {
     }
 
     /// The store goes back to what it was at the revision `kept`; its next ones are higher than `newest`.
-    pub(crate) fn restore(&mut self, at: Duration, kept: u64, newest: u64) {
+    pub(crate) fn restore(&mut self, at: Duration, kept_at: Duration, kept: u64, newest: u64) {
         let stored = self.stored.clone();
         for revisions in self.stored.leases.values_mut() {
             revisions.retain(|it| it.version <= kept);
@@ -130,6 +132,7 @@ impl LeaseHistory {
         candidates.retain(|it| it.version() <= kept);
         self.lost.push(LostHistory {
             at,
+            kept_at,
             stored,
             kept,
             newest,
@@ -244,7 +247,8 @@ impl LeaseHistory {
         (first, second): (Token, Token),
     ) -> Option<&'static str> {
         let tokens = (first, second);
-        let displaced = self.displaced(&self.stored, lease, now, tokens);
+        let mut told = self.told();
+        let displaced = told.find_map(|it| self.displaced(it, lease, now, tokens));
         displaced.or_else(|| self.restored(lease, now, tokens))
     }
 
@@ -433,15 +437,19 @@ mod tests {
             };
             lease.write(Duration::from_secs(second.unsigned_abs()), holder, &record);
         }
-        let exempt = |second, first, other| {
+        let exempt = |lease: &WrittenLease, second, first, other| {
             let tokens = (Token(ResourceVersion(first)), Token(ResourceVersion(other)));
             let now = Duration::from_secs(second);
             lease.history.exemption("l", now, tokens).is_some()
         };
-        assert!(exempt(20, 9, 11));
-        assert!(exempt(20, 9, 13));
-        assert!(!exempt(21, 9, 13), "W is over");
-        assert!(!exempt(20, 9, 10), "it led before");
-        assert!(!exempt(20, 8, 13), "another term was displaced");
+        assert!(exempt(&lease, 20, 9, 11));
+        assert!(exempt(&lease, 20, 9, 13));
+        assert!(!exempt(&lease, 21, 9, 13), "W is over");
+        assert!(!exempt(&lease, 20, 9, 10), "it led before");
+        assert!(!exempt(&lease, 20, 8, 13), "another term was displaced");
+        lease
+            .history
+            .record_deletion(Duration::from_secs(16), &lease.lease);
+        assert!(exempt(&lease, 20, 9, 14), "a deletion changes nothing");
     }
 }

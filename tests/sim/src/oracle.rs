@@ -138,10 +138,10 @@ impl WriteCheck<'_> {
                     | FaultKind::Say(_, PlannedWord::Prefer(_), _)
                     | FaultKind::StandDown(..)
             );
-            // A restore of the store brings back what was taken back.
+            // A restore of the store brings back what stood when the backup was made.
             let restored = |it: &RangeInclusive<Duration>| {
                 let mut lost = self.history.lost.iter();
-                lost.any(|lost| (it.start()..=&at).contains(&&lost.at))
+                lost.any(|lost| lost.at <= at && it.contains(&lost.kept_at))
             };
             let mut struck = self.effects.of(index).iter();
             let then = struck

@@ -1,6 +1,6 @@
 //! Records every revision at the moment of its commit.
 
-use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_api::{Lease, LeaseCandidate};
 use elector_apiserver::ApiServer;
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{Api, WatchEvent, WatchParams};
@@ -13,31 +13,34 @@ use crate::names::{NAMESPACE, TENANT};
 /// The recorder's name as a client, which no fault ever hits.
 pub(crate) const RECORDER: &str = "recorder";
 
-/// Records Leases, and LeaseCandidates where the server has any, until it is dropped. Its answers take no time, so it sees a commit before every
-/// other client does.
-pub(crate) async fn record(server: ApiServer, api: Option<CandidateApi>, context: RunContext) {
+/// Records Leases, and LeaseCandidates where any are served, until it is dropped. Its answers take no time, so it sees a
+/// commit before every other client does.
+pub(crate) async fn record(server: ApiServer, served: bool, context: RunContext) {
     let client = Client::new(server.service(RECORDER), NAMESPACE);
     // The lock of the built-in controller is in another namespace than the rest.
     let leases = Api::<Lease>::all_with(client.clone(), &());
-    let leases = follow(&leases, |change, lease| {
-        if lease.metadata.namespace.as_deref() == Some(TENANT) {
-            return;
-        }
-        let now = context.log().now();
-        let mut state = context.state();
-        if change == RevisionKind::Deleted {
-            state.history.record_deletion(now, &lease);
-        } else {
-            state.history.record_lease(now, lease.clone());
-        }
-        drop(state);
-        log_lease(&context, change, &lease);
-    });
-    let Some(api) = api else {
+    let leases = follow(
+        || leases.clone(),
+        |change, lease: Lease| {
+            if lease.metadata.namespace.as_deref() == Some(TENANT) {
+                return;
+            }
+            let now = context.log().now();
+            let mut state = context.state();
+            if change == RevisionKind::Deleted {
+                state.history.record_deletion(now, &lease);
+            } else {
+                state.history.record_lease(now, lease.clone());
+            }
+            drop(state);
+            log_lease(&context, change, &lease);
+        },
+    );
+    if !served {
         return leases.await;
-    };
-    let candidates = Api::<LeaseCandidate>::default_namespaced_with(client, &api);
-    let candidates = follow(&candidates, |change, candidate| {
+    }
+    let api = || Api::default_namespaced_with(client.clone(), &context.state().api);
+    let candidates = follow(api, |change, candidate: LeaseCandidate| {
         let now = context.log().now();
         let name = candidate.metadata.name.as_deref().unwrap_or_default();
         let (ping, renew) = (candidate.spec.ping_time, candidate.spec.renew_time);
@@ -67,13 +70,14 @@ enum RevisionKind {
     Deleted,
 }
 
-async fn follow<T>(api: &Api<T>, mut handle: impl FnMut(RevisionKind, T))
+/// Follows the objects of an API, which may be another one after each watch.
+async fn follow<T>(api: impl Fn() -> Api<T>, mut handle: impl FnMut(RevisionKind, T))
 where
     T: Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let mut version = "0".to_owned();
     loop {
-        let Ok(events) = api.watch(&WatchParams::default(), &version).await else {
+        let Ok(events) = api().watch(&WatchParams::default(), &version).await else {
             // They are not served for a while, and nothing becomes of them.
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             continue;

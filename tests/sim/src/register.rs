@@ -1,6 +1,9 @@
 //! The register that the work of terms writes to: work is a witness. Each write is held against those of other terms, and
 //! against the writes of the Lease by its author: a guard tells what is believed, and this what is done.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

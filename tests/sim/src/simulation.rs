@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use elector_api::CandidateApi;
 use elector_apiserver::{ApiServer, Backup, Config, NativeCandidates, WallClock};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -49,8 +50,8 @@ pub(crate) struct Simulation {
     pub(crate) foreign_clients: JoinSet<()>,
     /// The number of faults that keep the electors away at present.
     pub(crate) electors_away: u32,
-    /// The backups that faults will restore, by their places in the plan.
-    pub(crate) backups: BTreeMap<usize, Backup>,
+    /// The backups that faults will restore, with their times, by their places in the plan.
+    pub(crate) backups: BTreeMap<usize, (Duration, Backup)>,
 }
 
 /// Runs a plan from its beginning to its end. The same plan gives the same report, digest included.
@@ -79,6 +80,9 @@ impl Simulation {
         let electors = ElectorMonitor::new(limit.map(Duration::from_secs));
         let context = RunContext::start(keep_trace, LeaseHistory::default(), electors);
         context.state().work.fastest = plan.setup.fastest();
+        if plan.setup.custom {
+            context.state().api = CandidateApi::Elector;
+        }
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH)
             .expect("2026 is a year of the common era");
         let server = ApiServer::new(Config {
@@ -126,8 +130,8 @@ impl Simulation {
     }
 
     async fn run(mut self) -> RunReport {
-        let api = (!self.plan.setup.unserved).then(|| self.candidate_api());
-        let recorder = recorder::record(self.server.clone(), api, self.context.clone());
+        let served = !self.plan.setup.unserved;
+        let recorder = recorder::record(self.server.clone(), served, self.context.clone());
         let recorder = tokio::spawn(recorder);
         self.create_unusable_objects().await;
         for (at, action) in schedule(&self.plan) {

@@ -20,8 +20,8 @@ pub struct RunStatistics {
 }
 
 /// The kinds of faults that have to take effect, which are all, and what has to come of some of them (R20 to R22).
-const KINDS: &str = "Builtin ClientGoCandidate Compact Crash Delay ElectorsAway EndWatches FloodNamespace Forbid Freeze Hedged \
-    HideCandidates HoldLock IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Rejoined Repeat \
+const KINDS: &str = "Builtin ClientGoCandidate Compact Crash Delay DowngradeCandidates ElectorsAway EndWatches FloodNamespace \
+    Forbid Freeze Hedged HideCandidates HoldLock IdleCandidate Lose OldCache Partition Pause Plain Refuse RefuseAfterwards Rejoined Repeat \
     RestoreStore Resumed SayFreeze SayPrefer ShutDown Slow StandDown StepClock StopClock TamperWithCandidate \
     TamperWithLease TamperWithLock Twin WorkFails WorkNever WorkPanics WorkReturns";
 
@@ -231,6 +231,47 @@ fn spread(times: &[Duration]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_that_strikes_too_seldom_or_that_nobody_knows_is_a_doubt() {
+        let kinds = KINDS.split_whitespace();
+        let mut all = RunStatistics {
+            seeds: 200,
+            faults: kinds.map(|kind| (kind.to_owned(), 50)).collect(),
+            ..RunStatistics::default()
+        };
+        let of = &mut all.leadership;
+        (of.resumed, of.rejoined, of.hedged) = (50, 50, 49);
+        assert_eq!(all.rarities(), ["hedged took effect 49 times only"]);
+        all.leadership.hedged = 50;
+        all.faults.insert("OldCache".to_owned(), 49);
+        all.faults.insert("Flood".to_owned(), 900);
+        let doubts = ["old cache took effect 49 times only", "flood may be rare"];
+        assert_eq!(all.rarities(), doubts);
+        all.seeds = 201;
+        assert_eq!(all.rarities(), &doubts[1..]);
+    }
+
+    #[test]
+    fn more_exemptions_than_a_ceiling_has_are_a_doubt() {
+        let named = (BELIEVERS, history::STRANGER_NAMED);
+        let unheard_of = (ELECTORS, history::STRANGER_NAMED);
+        for (seeds, kind, most) in [
+            (10_000, named, 8),
+            (20_000, named, 13),
+            (200, named, 4),
+            (10_000, unheard_of, 3),
+        ] {
+            let mut all = RunStatistics {
+                seeds,
+                ..RunStatistics::default()
+            };
+            for (count, doubts) in [(most, 0), (most + 1, 1)] {
+                all.leadership.exempt.insert(kind, count);
+                assert_eq!(all.excesses().len(), doubts, "{kind:?}: {count} in {seeds}");
+            }
+        }
+    }
 
     #[test]
     fn a_spread_names_the_least_the_middle_and_the_most() {

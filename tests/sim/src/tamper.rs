@@ -41,11 +41,7 @@ const ANNOTATIONS: [&str; 5] = [
 impl Simulation {
     /// Which LeaseCandidates there are.
     pub(crate) fn candidate_api(&self) -> CandidateApi {
-        if self.plan.setup.custom {
-            CandidateApi::Elector
-        } else {
-            CandidateApi::V1Beta1
-        }
+        self.context.state().api
     }
 
     /// A way to the server for a client that is no process of ours.

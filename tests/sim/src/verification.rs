@@ -21,7 +21,7 @@ use crate::history::{
     StoredHistory,
 };
 use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, EPOCH, FALLBACK, NAMESPACE, lease_name};
-use crate::plan::{FaultKind, LeaseTampering, PlannedMode, Requests, RunPlan};
+use crate::plan::{ElectorFlags, FaultKind, LeaseTampering, PlannedMode, Requests, RunPlan};
 
 /// The longest time from a commit to its record, as far as the checker is to know. It is longer than any run, so that belief
 /// is not judged by the times of the Lease: the guards tell it.
@@ -106,10 +106,8 @@ impl RecordedRun<'_> {
     /// All that happened, for the checker.
     fn record(&self) -> (History, Participants) {
         let setup = &self.plan.setup;
-        // An elector that allows for less waits for what it knows of. Whether that is enough, the guards tell.
-        let allowed = (0..setup.electors.len()).map(|it| setup.flags(it).max_lease_duration);
         let mut participants = Participants::new(Limits {
-            longest_lease: Duration::from_secs(allowed.min().unwrap_or(15)),
+            longest_lease: Duration::from_secs(setup.longest()),
             clock_difference: None,
             recording_delay: RECORDING_DELAY,
             drift: 2.0,
@@ -201,8 +199,26 @@ impl RecordedRun<'_> {
             sent: time(attempt.at),
             #[expect(clippy::cast_precision_loss, reason = "rates are in the millions")]
             rate: rate as f64 / TRUE_RATE as f64,
+            longest_lease: self.longest_lease(attempt),
         };
         participants.add_writer(version, writer);
+    }
+
+    /// `W_max` of the author of an attempt, as far as it certainly knew: what an elector allows for, and what the candidates
+    /// that it had been shown announce.
+    fn longest_lease(&self, attempt: &RequestAttempt) -> Option<Duration> {
+        let allows = Duration::from_secs(self.flags(&attempt.author)?.max_lease_duration);
+        let shown = &self.history.deliveries;
+        let shown = shown.shown(&attempt.author, attempt.at, &self.candidates);
+        let of_lease = shown.filter(|it| *it.object.lease_key().name == *attempt.lease);
+        let announced = of_lease.filter_map(|it| it.object.candidate().ok()?.announced);
+        announced.chain([allows]).max()
+    }
+
+    /// The flags of an author that is an elector.
+    fn flags(&self, author: &Author) -> Option<ElectorFlags> {
+        let elector = author.name.strip_prefix('e')?.parse().ok()?;
+        Some(self.plan.setup.flags(elector))
     }
 
     /// The news that the author of an attempt had by then.
@@ -241,6 +257,7 @@ impl RecordedRun<'_> {
                         | FaultKind::Freeze(..)
                         | FaultKind::OldCache(..)
                         | FaultKind::HideCandidates(_)
+                        | FaultKind::DowngradeCandidates(_)
                         | FaultKind::Compact
                         | FaultKind::EndWatches(..)
                 ),
@@ -253,11 +270,8 @@ impl RecordedRun<'_> {
         let restored = self.history.lost.iter().map(|lost| (lost.at, lost.at));
         let blinding = struck.chain(restored);
         let blinding = blinding.map(|(from, to)| (time(from), time(to + CATCH_UP)));
-        let elector = author.name.strip_prefix('e');
-        let elector = elector.and_then(|it| it.parse().ok());
-        let preemptions = elector.and_then(|it: usize| self.plan.setup.flags(it).preemptions);
         ElectorSight {
-            preemptions,
+            preemptions: self.flags(author).and_then(|it| it.preemptions),
             answers: answers.collect(),
             blind: [before_it_ran].into_iter().chain(blinding).collect(),
         }

@@ -238,6 +238,7 @@ impl RecordedElection {
             born: time(self.start),
             sent: time(now),
             rate: 1.0,
+            longest_lease: None,
         }
     }
 

@@ -121,15 +121,20 @@ impl BalancedPart {
         self.past.drain(..over.saturating_sub(1));
     }
 
-    /// The candidate that has the part at a moment; `None` where it is unheld, or late (R15), or not there. `longest` is the
-    /// duration of a record that says none.
-    pub(super) fn holder_at(&self, moment: Timestamp, longest: Duration) -> Option<&Identity> {
+    /// The candidate that has the part at a moment; `None` where it is unheld, or late (R15) by a clock of this rate, or not
+    /// there. `longest` is the duration of a record that says none.
+    pub(super) fn holder_at(
+        &self,
+        moment: Timestamp,
+        longest: Duration,
+        rate: f64,
+    ) -> Option<&Identity> {
         let holding = self.at(moment)?;
         let late = holding.lasts.unwrap_or(longest) * 2 / 3;
         holding
             .holder
             .as_ref()
-            .filter(|_| between(holding.since, moment) < late)
+            .filter(|_| between(holding.since, moment).mul_f64(rate) < late)
     }
 
     /// True if the Lease is there at a moment.

@@ -83,7 +83,7 @@ impl Rules<'_> {
             return Ok(()); // older than the recording
         };
         let before = &last.snapshot.record;
-        let longest = self.participants.limits.longest_lease;
+        let longest = self.longest_lease();
         let lasts = duration(before).unwrap_or(longest);
         let needed = match (&before.holder, self.participants.purpose(self.lease)) {
             // Electors displace the built-in controller at once, and each other once a renewal is missing.

@@ -333,6 +333,12 @@ impl Rules<'_> {
         Err(BrokenRule::promised(Invariant::S7, message))
     }
 
+    /// `W_max` of the writer.
+    pub(super) fn longest_lease(&self) -> Duration {
+        let known = self.writer.and_then(|writer| writer.longest_lease);
+        known.unwrap_or(self.participants.limits.longest_lease)
+    }
+
     /// When a round of pings begins for the writer: once the record is late, or unheld. Where it is not recorded since when the
     /// record stands, as after one that cannot be read, it may have begun at any time.
     fn late_from(&self, last: &LastRevision<'_>) -> Option<Timestamp> {
@@ -341,7 +347,7 @@ impl Rules<'_> {
             return Some(Timestamp::MIN);
         };
         let record = &last.snapshot.record;
-        let lasts = duration(record).unwrap_or(self.participants.limits.longest_lease);
+        let lasts = duration(record).unwrap_or(self.longest_lease());
         let late = match &record.holder {
             Some(_) => (lasts * 2 / 3).div_f64(writer.rate),
             None => Duration::ZERO,

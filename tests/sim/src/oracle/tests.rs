@@ -30,11 +30,24 @@ fn a_write_of_which_no_sender_is_known_is_a_violation() {
 /// The words about a lease that `a` leads in version 1.1.0, where `b` in that version is preferred this number of times,
 /// and this fault takes effect.
 fn preferred(
-    (strategy, version): (PlannedStrategy, &str),
+    by: (PlannedStrategy, &str),
     times: usize,
     fault: Option<&PlannedFault>,
 ) -> Vec<String> {
+    preferred_after_restore(by, times, fault, None)
+}
+
+/// The same where a backup of this time was restored just before.
+fn preferred_after_restore(
+    (strategy, version): (PlannedStrategy, &str),
+    times: usize,
+    fault: Option<&PlannedFault>,
+    kept_at: Option<Duration>,
+) -> Vec<String> {
     let mut fixture = WrittenLease::new("lease-0");
+    if let Some(kept_at) = kept_at {
+        fixture.history.restore(NOW, kept_at, 0, 0);
+    }
     let held = LeaseRecord {
         holder: Identity::new("a"),
         ..LeaseRecord::default()
@@ -43,6 +56,7 @@ fn preferred(
     for (name, version) in [("a", "1.1.0"), ("b", version)] {
         let mut object = elector_api::LeaseCandidate::default();
         object.metadata.name = Some(name.to_owned());
+        object.metadata.resource_version = Some(format!("{}", 900 + u32::from(name == "b")));
         object.spec.binary_version = version.to_owned();
         fixture.history.record_candidate(NOW, object, false);
     }
@@ -98,6 +112,32 @@ fn an_order_to_stand_down_excuses_a_preference_and_a_sticky_lease_only_until_all
     ] {
         let found = preferred((strategy, "1.0.0"), 1, Some(&fault));
         assert_eq!(!found.is_empty(), wrong, "{strategy:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_word_excuses_a_preference_for_a_while_and_where_a_restore_brings_it_back() {
+    let second = Duration::from_secs;
+    let said = FaultKind::Say(0, PlannedWord::Prefer(ProcessIndex(0)), second(5));
+    let fault = PlannedFault {
+        at: second(20),
+        kind: said,
+    };
+    for (at, kept_at, excused) in [
+        (66, None, true),
+        (64, None, false),
+        (20, Some(22), true),
+        (20, Some(19), false),
+        (20, Some(26), false),
+    ] {
+        let fault = PlannedFault {
+            at: second(at),
+            ..fault.clone()
+        };
+        let by = (PlannedStrategy::Oldest, "1.1.0");
+        let found = preferred_after_restore(by, 1, Some(&fault), kept_at.map(second));
+        let no_better = found.iter().any(|it| it.contains("and not better"));
+        assert_eq!(no_better, !excused, "{at} {kept_at:?}: {found:?}");
     }
 }
 

@@ -277,6 +277,11 @@ fn spoilt_work(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedF
         let at = random.either(70, Duration::ZERO, random.clone().millis(0, horizon));
         add(at, FaultKind::HoldLock(random.millis(5_000, 90_000)));
     }
+    if random.percent(50) {
+        let at = random.millis(0, horizon);
+        let lasts = random.millis(500, 45_000);
+        add(at, FaultKind::DowngradeCandidates(lasts));
+    }
     faults
 }
 

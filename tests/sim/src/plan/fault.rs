@@ -98,6 +98,8 @@ pub enum FaultKind {
     HoldLock(Duration),
     /// The server serves no LeaseCandidates, as while its versions change.
     HideCandidates(Duration),
+    /// The server serves an older version of the LeaseCandidates alone, as of an older release, and both after that.
+    DowngradeCandidates(Duration),
     /// A tenant fills a namespace of its own, under the names of our leases and candidates, and spoils what is there.
     FloodNamespace(Duration),
 }
@@ -285,6 +287,7 @@ impl FaultKind {
             | Self::SpoilWork(_, _, time)
             | Self::HoldLock(time)
             | Self::HideCandidates(time)
+            | Self::DowngradeCandidates(time)
             | Self::FloodNamespace(time)
             | Self::Forbid(_, time) => *time,
             _ => Duration::ZERO,

@@ -384,6 +384,7 @@ fn an_elector_is_held_to_the_moves_that_it_saw() {
             born: second(0.0),
             sent: second(at),
             rate,
+            longest_lease: None,
         };
         let verdict = judged_with(entries, Beginning::Empty, |participants| {
             participants.add_writer(ResourceVersion(version), elector);
@@ -399,6 +400,16 @@ fn an_elector_is_held_to_the_moves_that_it_saw() {
     ] {
         let judged = judged_by(moves_back(500.0), (500.0, 106, rate), blind);
         assert_eq!(judged, expected, "{rate} {blind:?}");
+    }
+    // A part that is late by the clock of the elector may go to anybody.
+    for (rate, expected) in [(1.0, 1), (1.25, 0)] {
+        let asked = [
+            part(9.0, 97, "p1", ("a", 1), None),
+            part(9.0, 98, "p2", ("b", 1), None),
+            part(9.2, 99, "p1", ("a", 1), Some("b")),
+        ];
+        let judged = judged_by(group(2).then(asked), (9.2, 99, rate), &[]);
+        assert_eq!(judged, expected, "{rate}");
     }
     // News are seen within two seconds, unless it was blind by then: so p2 may still be with `a`.
     for (blind, expected) in [

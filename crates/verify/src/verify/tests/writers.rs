@@ -58,6 +58,7 @@ fn add_writer(
         born: second(0.0),
         sent: second(sent),
         rate,
+        longest_lease: None,
     };
     participants.add_writer(ResourceVersion(version), writer);
 }
@@ -159,13 +160,17 @@ fn an_unheld_record_is_free_once_its_writer_has_seen_no_holder_for_the_longest_l
     let deleted = || vec![last(12), gone(last(13)), unheld(15.0)];
     let emptied = || vec![last(12), unheld(4.0)];
     let early = "S3: lease /work @15: acquired after";
-    for (before, born, at, expected) in [
-        (deleted(), 0.0, 18.9, early),
-        (deleted(), 0.0, 19.0, ""),
-        (deleted(), 10.0, 24.9, early),
-        (deleted(), 10.0, 25.0, ""),
-        (emptied(), -20.0, 18.9, early),
-        (emptied(), -20.0, 19.0, ""),
+    let (known, longer) = (None, Some(Duration::from_secs(20)));
+    for (before, born, at, longest_lease, expected) in [
+        (deleted(), 0.0, 18.9, known, early),
+        (deleted(), 0.0, 19.0, known, ""),
+        (deleted(), 0.0, 23.9, longer, early),
+        (deleted(), 0.0, 24.0, longer, ""),
+        (deleted(), 10.0, 24.9, known, early),
+        (deleted(), 10.0, 25.0, known, ""),
+        (emptied(), -20.0, 18.9, known, early),
+        (emptied(), -20.0, 19.0, known, ""),
+        (emptied(), -20.0, 23.9, longer, early),
     ] {
         let mut participants = participants();
         participants.add_foreign(ResourceVersion(12));
@@ -175,6 +180,7 @@ fn an_unheld_record_is_free_once_its_writer_has_seen_no_holder_for_the_longest_l
             born: second(born),
             sent: second(at),
             rate: 1.0,
+            longest_lease,
         };
         participants.add_writer(ResourceVersion(15), writer);
         let history = before.then([acquired(at, 15, "b", 1, 14)]);
@@ -198,6 +204,7 @@ fn a_term_is_resumed_by_the_life_that_wrote_its_record_and_that_nobody_is_prefer
             born: second(born),
             sent: second(10.0),
             rate: 1.0,
+            longest_lease: None,
         };
         participants.add_writer(ResourceVersion(14), writer);
         assert_judged(&history, &participants, expected);
@@ -300,6 +307,8 @@ struct HandOvers {
     participants: Participants,
     /// Times of which its elector saw nothing.
     blind: Vec<(Timestamp, Timestamp)>,
+    /// Its budget of pre-emptions.
+    preemptions: Option<u8>,
     now: f64,
     version: u64,
     term: i32,
@@ -314,6 +323,7 @@ impl HandOvers {
             entries: Vec::new(),
             participants: participants(),
             blind: Vec::new(),
+            preemptions: None,
             now: 100.0,
             version: 0,
             term: 0,
@@ -331,7 +341,7 @@ impl HandOvers {
         let role = match by {
             Some(name) => holder(name, TermSource::Granted),
             None => WriterRole::Elector(ElectorSight {
-                preemptions: None,
+                preemptions: self.preemptions,
                 answers: vec![answers(1.0, None)],
                 blind: self.blind.clone(),
             }),
@@ -432,6 +442,18 @@ fn an_elector_has_three_holders_make_room_within_the_window_and_six_for_an_opera
         // An elector that saw them all prefers nobody by another signal.
         lease.blind.clear();
         assert!(!lease.signal(1.0, "strategy", "OldestEmulationVersion"));
+    }
+    for budget in [1, 2, 5] {
+        let mut lease = HandOvers::new();
+        lease.preemptions = Some(budget);
+        for number in 0..=budget {
+            assert_eq!(
+                lease.hand_over(1.0),
+                number == budget,
+                "{number} of {budget}"
+            );
+            lease.succeed();
+        }
     }
     let mut worded = HandOvers::new();
     let word = |entry: &mut HistoryEntry| {
