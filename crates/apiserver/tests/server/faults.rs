@@ -59,6 +59,20 @@ async fn answers_are_lost_before_and_after_the_commit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_after_the_commit_strikes_only_where_something_was_committed() {
+    let server = ApiServer::new(Config::default());
+    let me = client(&server, "me");
+    assert_eq!(post(&me, "there").await, Some(StatusCode::CREATED));
+    let faults = server.faults("me");
+    for (name, strikes) in [("there", vec![]), ("new", vec![7])] {
+        let refused = Rule::new(Fault::RefuseAfter(409)).labelled(7);
+        faults.inject(refused.verb(RequestVerb::Create).times(1));
+        assert_eq!(post(&me, name).await, Some(StatusCode::CONFLICT));
+        assert_eq!(faults.take_strikes(), strikes, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn ways_take_time_and_a_request_outlives_its_client() {
     let server = ApiServer::new(Config::default());
     let (me, other) = (client(&server, "me"), client(&server, "other"));

@@ -38,6 +38,19 @@ fn a_new_deployment_starts_at_once_when_the_elector_has_been_up() {
     assert!(record.is_unaccepted_grant());
 }
 
+/// (S11) A Lease that no candidate names is not created, nor one whose candidates have gone.
+#[test]
+fn a_name_without_candidates_stays_absent() {
+    let mut fixture = ElectionFixture::new();
+    assert_reason!(fixture, Reason::NoCandidate);
+    assert_eq!(fixture.step().effects, []);
+    fixture.register("a", 1);
+    assert_eq!(fixture.action(), Action::Create);
+    fixture.remove("a");
+    assert_reason!(fixture, Reason::NoCandidate);
+    assert_eq!(fixture.step().effects, []);
+}
+
 /// (R6) Otherwise it waits for W_max, and has a fresh ack of the next leader when that is over (R15).
 #[test]
 fn a_fresh_elector_waits_for_the_longest_lease_before_it_trusts_an_absence() {
