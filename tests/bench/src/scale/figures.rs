@@ -276,11 +276,14 @@ impl GroupMoves {
 // === impl BareClient ===
 
 impl BareClient {
-    /// `None` unless there were runs.
+    /// `None` unless there were as many runs as of the elector.
     fn of(runs: &[BareClientTimes], of_elector: Vec<f64>) -> Option<Self> {
         let per_event =
             |run: &BareClientTimes| run.processor.as_secs_f64() * 1e6 / run.received.max(1) as f64;
         let mut per_event: Vec<f64> = runs.iter().map(per_event).collect();
+        if per_event.len() != of_elector.len() {
+            return None;
+        }
         per_event.sort_by(f64::total_cmp);
         let median = |sorted: &[f64]| sorted.get(sorted.len() / 2).copied();
         Some(Self {
@@ -358,12 +361,11 @@ impl ScaleFigures {
         round.map(|it| Self { client, ..it })
     }
 
-    /// A sentence where the ratio has a target, and misses it.
+    /// A sentence where there is no ratio to the bare client, or it has a target and misses it.
     pub(crate) fn missed(&self) -> Option<String> {
-        let is_plain = self.parts.is_none() && self.electors == 1;
+        let is_judged = self.parts.is_none() && self.electors == 1 && self.leases >= JUDGED;
         let ratio = self.client.as_ref().map(|client| client.ratio);
-        let missed = missed_target(self.leases, ratio).filter(|_| is_plain);
-        missed.map(|missed| format!("{}: {missed}", self.name()))
+        missed_target(is_judged, ratio).map(|missed| format!("{}: {missed}", self.name()))
     }
 
     /// The number of leases, and of those in a group.
@@ -386,12 +388,14 @@ impl ScaleFigures {
     }
 }
 
-fn missed_target(leases: u32, ratio: Option<f64>) -> Option<String> {
-    let holds = leases < JUDGED || ratio.is_some_and(|ratio| ratio <= MOST_OF_BARE);
-    let ratio = ratio.map_or("unknown".to_owned(), |ratio| format!("{ratio:.3}"));
-    (!holds).then(|| {
-        format!("elector ÷ bare client is {ratio}, and the target is at most {MOST_OF_BARE}")
-    })
+fn missed_target(is_judged: bool, ratio: Option<f64>) -> Option<String> {
+    match ratio {
+        Some(ratio) if is_judged && ratio > MOST_OF_BARE => Some(format!(
+            "elector ÷ bare client is {ratio:.3}, and the target is at most {MOST_OF_BARE}"
+        )),
+        Some(_) => None,
+        None => Some("the bare client has failed".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -399,18 +403,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hundred_thousand_leases_cost_at_most_their_target() {
-        let told = |ratio| {
-            let text = "elector ÷ bare client is {}, and the target is at most 1.6";
-            Some(text.replace("{}", ratio))
-        };
-        for (leases, ratio, missed) in [
-            (100_000, Some(1.6), None),
-            (100_000, Some(1.601), told("1.601")),
-            (100_000, None, told("unknown")),
-            (99_999, Some(2.0), None),
+    fn a_ratio_above_its_target_is_told_and_so_is_one_that_is_missing() {
+        let told = "elector ÷ bare client is 1.601, and the target is at most 1.6";
+        for (is_judged, ratio, missed) in [
+            (true, Some(1.6), None),
+            (true, Some(1.601), Some(told)),
+            (false, Some(2.0), None),
+            (false, None, Some("the bare client has failed")),
         ] {
-            assert_eq!(missed_target(leases, ratio), missed);
+            assert_eq!(missed_target(is_judged, ratio).as_deref(), missed);
         }
     }
 

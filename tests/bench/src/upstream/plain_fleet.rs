@@ -78,7 +78,7 @@ pub(super) async fn elect(client: &Client, size: &RunSize, patience: Duration) -
 // === impl PlainCandidate ===
 
 impl PlainCandidate {
-    /// What client-go's `tryAcquireOrRenew` does: true if it leads.
+    /// The steps of client-go's `tryAcquireOrRenew`: true if it leads.
     async fn acquire_or_renew(&mut self) -> kube::Result<bool> {
         if let Some((held, _)) = self
             .observed
