@@ -8,10 +8,10 @@ use clap::Subcommand;
 
 use crate::adopters::size;
 use crate::build_times;
-use crate::commands::{cargo, show_and_run};
+use crate::commands::{self, cargo, show_and_run};
 use crate::instructions;
-use crate::paths;
 use crate::proofs::PassedArgs;
+use crate::{measured, paths};
 
 /// A measurement.
 #[derive(Debug, Subcommand)]
@@ -106,7 +106,12 @@ pub(crate) fn run(task: BenchTask) -> Result<()> {
         BenchTask::Scale(args) => measure(&[programs, "scale"], &args.arguments, None),
         BenchTask::Upstream(args) => measure(&[programs, "upstream"], &args.arguments, None),
         BenchTask::Leadership { record } => {
-            measure(&[leadership], &[], record.then_some("docs/leadership.md"))
+            let table = commands::read(&mut measurement(&[leadership], &[], None)?)?.stdout;
+            print!("{table}");
+            if record {
+                measured::record("docs/leadership.md", "leadership", &table)?;
+            }
+            Ok(())
         }
         BenchTask::HandOvers { record } => {
             measure(&[hand_overs], &[], record.then_some("docs/leadership.md"))

@@ -1,6 +1,6 @@
 //! The cost of asking who leads, and the time until a warm controller reconciles once its process leads.
 //!
-//! `cargo xtask bench leadership` runs it; with `--record FILE` the table goes into that document.
+//! `cargo xtask bench leadership` runs it, and records the table that it prints.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,8 +14,8 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
 
 use elector_api::{CandidateApi, Lease};
 use elector_candidate::{
@@ -41,13 +41,10 @@ const TERMS: usize = 21;
 /// The number of ranges of the group.
 const RANGES: u16 = 16;
 const NAMESPACE: &str = "objects";
-/// Where the table goes in a document.
-const BEGIN: &str = "<!-- measured: leadership -->\n";
-const END: &str = "<!-- end -->\n";
 
 #[tokio::main]
 async fn main() {
-    let mut rows = vec![("measured".to_owned(), processors())];
+    let mut rows = vec![("measured".to_owned(), String::new())];
     let cluster = OneLease::new(&[CandidateApi::V1Beta1]);
     let (won, controller) = (Arc::default(), MeasuredController::start(&cluster).await);
     let lease = OneLease::key();
@@ -104,12 +101,7 @@ async fn main() {
     ));
     run.abort();
     rows.extend(renewal_thread::rows().await);
-    let table = table(&rows);
-    print!("{table}");
-    let arguments: Vec<String> = env::args().collect();
-    if let Some(at) = arguments.iter().position(|argument| argument == "--record") {
-        record(&arguments[at + 1], &table);
-    }
+    print!("{}", table(&rows));
 }
 
 #[derive(Clone, Copy)]
@@ -253,11 +245,6 @@ fn spread(samples: &mut [Duration]) -> String {
     )
 }
 
-fn processors() -> String {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    format!("{processors} processors")
-}
-
 fn table(rows: &[(String, String)]) -> String {
     let mut table = String::new();
     for (at, (name, value)) in rows.iter().enumerate() {
@@ -265,11 +252,4 @@ fn table(rows: &[(String, String)]) -> String {
         write!(table, "| {name} | {value} |\n{rule}").unwrap();
     }
     table
-}
-
-fn record(path: &str, table: &str) {
-    let text = fs::read_to_string(path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).unwrap();
-    let (_, after) = rest.split_once(END).unwrap();
-    fs::write(path, format!("{before}{BEGIN}\n{table}\n{END}{after}")).unwrap();
 }
