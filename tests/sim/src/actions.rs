@@ -86,9 +86,8 @@ impl Simulation {
             FaultKind::HideCandidates(lasts) => {
                 self.serve_candidates(NativeCandidates::Absent, Some((fault, lasts)))
             }
-            // Who asks for the version that it used is told that there is none, once.
-            FaultKind::DowngradeCandidates(_) => {
-                self.serve_candidates(NativeCandidates::V1Alpha2, Some((fault, Duration::ZERO)))
+            FaultKind::DowngradeCandidates(lasts) => {
+                self.serve_candidates(NativeCandidates::V1Alpha2, Some((fault, lasts)))
             }
             FaultKind::SpoilWork(lease, how, _) => {
                 let state = &mut *self.context.state();

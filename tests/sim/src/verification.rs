@@ -265,8 +265,13 @@ impl RecordedRun<'_> {
             let who = fault.kind.who();
             blinds && who.is_none_or(|who| format!("e{}", who.0) == author.name)
         });
-        let struck = faults.flat_map(|(index, _)| self.effects.of(index));
-        let struck = struck.map(|it| (*it.start(), *it.end()));
+        let struck = faults.flat_map(|(index, fault)| {
+            // Over another version an elector begins anew, and has forgotten all that it saw.
+            let anew = matches!(fault.kind, FaultKind::DowngradeCandidates(_));
+            let struck = self.effects.of(index).iter();
+            let struck = struck.filter(|it| *it.start() <= attempt.at);
+            struck.map(move |it| (if anew { Duration::ZERO } else { *it.start() }, *it.end()))
+        });
         let restored = self.history.lost.iter().map(|lost| (lost.at, lost.at));
         let blinding = struck.chain(restored);
         let blinding = blinding.map(|(from, to)| (time(from), time(to + CATCH_UP)));

@@ -138,7 +138,8 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
 }
 
 /// Times without an elector: all of them are away for long, or one may not write. While they are away a candidate dies
-/// as a rule, since otherwise the leader may well outlast them.
+/// as a rule, since otherwise the leader may well outlast them. Where a Lease is deleted just before they return, they have
+/// never seen its duration, and know what candidates announce (R6).
 fn without_electors(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
     let mut faults = Vec::new();
     if random.percent(36) {
@@ -150,6 +151,12 @@ fn without_electors(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Pla
             let dead = random.millis(100, 40_000);
             let crash = FaultKind::Crash(ProcessIndex(candidate), dead, RestartName::New);
             faults.push((from + random.millis(0, lasts), crash));
+        }
+        if random.percent(50) {
+            let of = random.index(setup.leases);
+            let delete = FaultKind::TamperWithLease(of, LeaseTampering::Delete);
+            let before = random.between(0, 3_000);
+            faults.push((from + Duration::from_millis(lasts - before), delete));
         }
     }
     if random.percent(35) {
