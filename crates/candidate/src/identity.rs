@@ -1,4 +1,4 @@
-//! A name for one process life.
+//! A name for one process life (R1).
 
 use std::env;
 

@@ -147,7 +147,8 @@ impl Identity {
         (!text.is_empty()).then_some(Self(text))
     }
 
-    /// The identity under which an elector holds a lock: recognisable by other electors, new in each life of a process.
+    /// The identity under which an elector holds a lock: recognisable by other electors, new in each life of a process
+    /// ([R1](crate::rules#r1)).
     pub fn of_elector(host: &str, random: u64) -> Self {
         Self(format!("{ELECTOR_PREFIX}{host}_{random:016x}").into())
     }

@@ -137,6 +137,7 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// A held record is free once its duration is over, and by no rumour of its holder before that (R13).
     fn on_held(
         &mut self,
         watched: &'a ObservedLease,
