@@ -48,14 +48,17 @@ struct ElectionSite {
 /// Measures, writes a line for each run, sums up, and records.
 ///
 /// # Errors
-/// When a program cannot be built, a cluster does not start, or a file cannot be written; after all is written, when a run
+/// When a program cannot be built, a cluster that is not one fleet's alone does not start, or a file cannot be written; after all is written, when a run
 /// has failed or a target is missed.
 pub async fn run(args: &UpstreamArgs) -> Result<()> {
     let began = Instant::now();
     let read = |path| fs::read_to_string(path).with_context(|| format!("failed to read {path:?}"));
     let known = args.lines.iter().map(read).collect::<Result<String>>()?;
     let records_all = args.record && !args.quick;
-    let recorded = records_all.then(|| paths::workspace().join(LINES));
+    let lines = paths::workspace().join(LINES);
+    // The lines that the page was made of stay as they are until there is another page.
+    let unfinished = lines.with_extension("jsonl.unfinished");
+    let recorded = records_all.then(|| unfinished.clone());
     let mut results = RunResults::to(args.out.clone().or(recorded))?;
     results.take_lines(&known)?;
     if args.lines.is_empty() {
@@ -74,6 +77,8 @@ pub async fn run(args: &UpstreamArgs) -> Result<()> {
     }
     if records_all {
         measured::record(PAGE, "upstream", &table)?;
+        fs::rename(&unfinished, &lines)
+            .with_context(|| format!("failed to write {}", lines.display()))?;
         let path = paths::workspace().join(PICTURE);
         let drawn = picture::draw(&results);
         fs::write(&path, drawn).with_context(|| format!("failed to write {}", path.display()))?;
@@ -100,8 +105,11 @@ async fn measure(args: &UpstreamArgs, results: &mut RunResults) -> Result<()> {
             // One that is not led in its time would not be the next time.
             if results.endless(kind.case, kind.subject) == 0 {
                 // A namespace with thousands of objects is no ground for another run.
-                let place = ElectionSite::start(&programs, kind.subject.is_elected_by_us()).await?;
-                let played = run::one(Arc::clone(&place.site), run, *kind).await;
+                let place = ElectionSite::start(&programs, kind.subject.is_elected_by_us()).await;
+                let played = match place.context("its cluster did not start") {
+                    Ok(place) => run::one(Arc::clone(&place.site), run, *kind).await,
+                    Err(error) => Err(error),
+                };
                 results.add(*kind, run, played)?;
             }
         }

@@ -34,7 +34,7 @@ pub struct UpstreamArgs {
     /// The cargo profile of `elector`
     #[arg(long, default_value = "release")]
     pub profile: String,
-    /// The file for the JSON lines [default: standard output, with --record docs/comparison.jsonl]
+    /// The file for the JSON lines [default: standard output, with --record docs/comparison.jsonl once all have run]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Sum up the lines of earlier runs, in the place of measuring; repeatable
@@ -42,7 +42,7 @@ pub struct UpstreamArgs {
     pub lines: Vec<PathBuf>,
     /// Write tables, picture and lines into docs/comparison.md, .svg and .jsonl, and the paragraph of README.md; of --quick
     /// its duration alone
-    #[arg(long, conflicts_with = "kubernetes")]
+    #[arg(long, conflicts_with_all = ["kubernetes", "out"])]
     pub record: bool,
 }
 

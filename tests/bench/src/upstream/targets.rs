@@ -12,7 +12,8 @@ const TARGETS: [(ComparisonRow, Subject, f64); 4] = [
     (QUIET, Subject::Ours, 0.32),
 ];
 
-/// A sentence for each run that failed, and for each target of these kinds that is missed or has no figure.
+/// A sentence for each run that failed, for each fleet of ours that was not wholly led, and for each target of these kinds
+/// that is missed or has no figure.
 pub(super) fn missed(results: &RunResults, judged: &[RunKind]) -> Vec<String> {
     let failed = results.failed.iter().map(|run| format!("{run} failed"));
     let is_judged = |row: &ComparisonRow, subject| {
@@ -33,13 +34,36 @@ pub(super) fn missed(results: &RunResults, judged: &[RunKind]) -> Vec<String> {
             "{name}: {subject} ÷ built-in is {ratio}, and the target is at most {most}"
         ))
     });
-    failed.chain(missed).collect()
+    let ours = judged.iter().filter(|kind| kind.subject == Subject::Ours);
+    let endless = ours.filter_map(|kind| {
+        let (runs, label) = (results.endless(kind.case, kind.subject), kind.label());
+        (runs > 0).then(|| format!("{label}: not all leases came to be led, in {runs} of its runs"))
+    });
+    failed.chain(endless).chain(missed).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::upstream::args::MeasuredCase;
+    use crate::upstream::results::{LEASES_LED, UNTIL_ALL_LED};
+
+    #[test]
+    fn a_fleet_of_ours_that_is_not_wholly_led_is_told() {
+        let mut results = RunResults::to_nowhere();
+        let case = MeasuredCase::Fleet3000;
+        let kinds = [Subject::Ours, Subject::BuiltIn].map(|subject| RunKind { case, subject });
+        for kind in kinds {
+            let led = Ok(vec![(LEASES_LED, 3000.0), (UNTIL_ALL_LED, 80.0)]);
+            results.add(kind, 0, led).unwrap();
+        }
+        assert!(missed(&results, &kinds).is_empty());
+        for kind in kinds {
+            results.add(kind, 1, Ok(vec![(LEASES_LED, 512.0)])).unwrap();
+        }
+        let told = "fleet3000-ours: not all leases came to be led, in 1 of its runs";
+        assert_eq!(missed(&results, &kinds), [told]);
+    }
 
     #[test]
     fn a_failed_run_and_each_missed_target_are_told() {
