@@ -1,6 +1,8 @@
 //! The events and requests of the same elections, but for the Events that an elector records, through a client that
 //! decides nothing: what the libraries and the kernel take of the elector's processor time.
 
+use std::collections::HashSet;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -10,14 +12,17 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use elector_protocol::StrategyName;
 use elector_runtime::{ClientArgs, Writer, connect};
 use elector_tests::rig::now as wall_clock;
-use futures::{Stream, StreamExt as _, stream};
+use futures::stream::{self, BoxStream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::coordination::v1beta1::LeaseCandidate;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource};
 use rustix::time::{ClockId, clock_gettime};
+use serde::de::DeserializeOwned;
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -31,17 +36,32 @@ use crate::scale::follower::{accept, lease_key, lease_number, snapshot};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BareClientTimes {
     pub(crate) processor: Duration,
-    /// Events and responses.
+    /// Events and responses: as many as there were, where lists hid some.
     pub(crate) received: u64,
+    /// The times that a watch was cut off, and all was listed again.
+    pub(crate) further_lists: u64,
 }
+
+/// The part of a watch's event that matters.
+enum SeenObject {
+    /// A candidate of this name.
+    Candidate(String),
+    /// A lease that its holder has accepted.
+    Led(u32),
+    /// The end of a list.
+    All,
+    Nothing,
+}
+
+type SeenObjects = BoxStream<'static, Result<SeenObject>>;
 
 /// The prefix of the namespaces that are used.
 pub(crate) const PREFIX: &str = "client";
 
 /// The number of requests under way at the same time, as of an elector by default.
 const AT_ONCE: usize = 16;
-/// The duration of the watches: longer than the elections, for a watch that ends is not begun again.
-const WATCH_SECONDS: u32 = 6 * 60 * 60;
+/// The lease duration of a grant, which is the time for its accept.
+const GRANT_SECONDS: i32 = 5;
 /// The number of Leases that may wait for their accepts.
 const GRANTED: usize = 1024;
 
@@ -90,29 +110,49 @@ async fn serve(
 ) -> Result<BareClientTimes> {
     let cluster = connect(&ClientArgs::of_kubeconfig(kubeconfig)).await?;
     let client = cluster.client();
-    let candidates = watch::<LeaseCandidate>(client).await?;
-    let leases = watch::<Lease>(client).await?;
-    let mut events = stream::select(
-        candidates.map(|name| Ok::<_, anyhow::Error>(Some(name?))),
-        leases.map(|name| name.map(|_| None)),
-    );
+    let candidates = watch(client, |candidate: LeaseCandidate| {
+        SeenObject::Candidate(candidate.metadata.name.unwrap_or_default())
+    });
+    let leases = watch(client, |lease: Lease| {
+        let duration = lease.spec.and_then(|spec| spec.lease_duration_seconds);
+        let number = lease_number(&lease.metadata.name.unwrap_or_default());
+        // A grant lasts for less than any lease.
+        let number = number.filter(|_| duration > Some(GRANT_SECONDS));
+        number.map_or(SeenObject::Nothing, SeenObject::Led)
+    });
+    let mut events = stream::select(candidates, leases);
+    let mut lists = 0;
+    while lists < 2 {
+        let event = events.next().await.context("a watch has ended")??;
+        lists += u64::from(matches!(event, SeenObject::All));
+    }
     let before = clock_gettime(ClockId::ThreadCPUTime);
     let _ = ready.send(());
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let last = format!("-{}", size.candidates - 1);
-    let all = u64::from(size.leases) * (u64::from(size.candidates) + 3);
+    // A list repeats what a watch has told.
+    let (mut created, mut led) = (HashSet::new(), HashSet::new());
     let mut requests = JoinSet::new();
-    for _ in 0..all {
-        let name = events.next().await.context("a watch has ended")??;
-        let lease = name.as_deref().and_then(|name| name.strip_suffix(&*last));
-        if let Some(number) = lease.and_then(lease_number) {
-            let (client, size) = (client.clone(), size.clone());
-            let (room, granted) = (Arc::clone(&room), granted.clone());
-            requests.spawn(async move {
-                let _room = room.acquire_owned().await?;
-                let lease = grant(&client, &size, number).await?;
-                granted.send(lease).await.context("nobody accepts")
-            });
+    while led.len() < size.leases as usize {
+        let event = events.next().await.context("a watch has ended")??;
+        match event {
+            SeenObject::Candidate(name) => {
+                let number = name.strip_suffix(&*last).and_then(lease_number);
+                if let Some(number) = number.filter(|number| created.insert(*number)) {
+                    let (client, size) = (client.clone(), size.clone());
+                    let (room, granted) = (Arc::clone(&room), granted.clone());
+                    requests.spawn(async move {
+                        let _room = room.acquire_owned().await?;
+                        let lease = grant(&client, &size, number).await?;
+                        granted.send(lease).await.context("nobody accepts")
+                    });
+                }
+            }
+            SeenObject::Led(number) => {
+                led.insert(number);
+            }
+            SeenObject::All => lists += 1,
+            SeenObject::Nothing => {}
         }
         while let Some(ended) = requests.try_join_next() {
             ended??;
@@ -122,30 +162,34 @@ async fn serve(
     let processor = spent(clock_gettime(ClockId::ThreadCPUTime))? - spent(before)?;
     Ok(BareClientTimes {
         processor,
-        received: all + 2 * u64::from(size.leases),
+        received: u64::from(size.leases) * (u64::from(size.candidates) + 5),
+        further_lists: lists - 2,
     })
 }
 
-/// The names of the objects that a watch delivers, in all namespaces, from now on.
-async fn watch<K>(client: &Client) -> Result<impl Stream<Item = Result<String>> + Unpin>
+/// The objects in all namespaces, by the watcher of kube, which lists them again where the server has cut a watch off.
+fn watch<K>(client: &Client, seen: fn(K) -> SeenObject) -> SeenObjects
 where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned + 'static,
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let api: Api<K> = Api::all(client.clone());
-    let list = api.list_metadata(&ListParams::default().limit(1)).await?;
-    let version = list.metadata.resource_version.unwrap_or_default();
-    let params = WatchParams::default()
-        .timeout(WATCH_SECONDS)
-        .disable_bookmarks();
-    let events = api.watch(&params, &version).await?;
-    let names = events.map(|event| match event? {
-        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-            Ok(object.meta().name.clone().unwrap_or_default())
-        }
-        WatchEvent::Bookmark(_) => Err(anyhow!("a watch was interrupted")),
-        WatchEvent::Error(status) => Err(anyhow!("a watch failed: {}", status.message)),
+    let events = watcher(Api::<K>::all(client.clone()), watcher::Config::default());
+    let objects = events.default_backoff().map(move |event| match event {
+        Ok(Event::Apply(object) | Event::InitApply(object)) => Ok(seen(object)),
+        Ok(Event::InitDone) => Ok(SeenObject::All),
+        Ok(Event::Init | Event::Delete(_)) => Ok(SeenObject::Nothing),
+        Err(error) if is_expired(&error) => Ok(SeenObject::Nothing),
+        Err(error) => Err(error.into()),
     });
-    Ok(Box::pin(names))
+    objects.boxed()
+}
+
+/// True if the server has forgotten what was asked for: a list finds what there is.
+fn is_expired(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::WatchError(status)
+        | watcher::Error::InitialListFailed(kube::Error::Api(status)) => status.code == 410,
+        _ => false,
+    }
 }
 
 /// Creates a Lease, and grants it to its first candidate.
@@ -166,7 +210,7 @@ async fn grant(client: &Client, size: &RunSize, number: u32) -> Result<Lease> {
     let mut lease = api.create(&PostParams::default(), &born).await?;
     lease.spec = Some(LeaseSpec {
         holder_identity: Some(format!("{}-0", key.name)),
-        lease_duration_seconds: Some(5),
+        lease_duration_seconds: Some(GRANT_SECONDS),
         acquire_time: Some(now.clone()),
         renew_time: Some(now),
         lease_transitions: Some(1),
@@ -204,4 +248,40 @@ async fn accept_all(
         ended??;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use elector_apiserver::Config;
+
+    use super::*;
+    use crate::scale::ScaleArgs;
+    use crate::scale::server::{BenchServer, create_namespaces};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_watch_that_is_cut_off_lists_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config {
+            watch_queue: 1,
+            ..Config::default()
+        };
+        let server = BenchServer::embedded(folder.path(), config).await.unwrap();
+        let path = server.kubeconfig();
+        let cluster = connect(&ClientArgs::of_kubeconfig(path.clone()))
+            .await
+            .unwrap();
+        let api = cluster.candidate_api().await.unwrap();
+        let args = ScaleArgs::parse_from(["scale", "--leases=200"]);
+        let size = args.sizes().unwrap().remove(0);
+        let namespaces = size.namespaces(PREFIX);
+        create_namespaces(cluster.client(), namespaces)
+            .await
+            .unwrap();
+        let (writer, patience) = (Writer::new(cluster, api), Duration::from_secs(60));
+        let times = run_bare_client(&size, &path, &writer, patience)
+            .await
+            .unwrap();
+        assert!(times.further_lists > 0, "{times:?}");
+    }
 }

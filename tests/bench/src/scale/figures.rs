@@ -132,6 +132,8 @@ pub struct BareClient {
     pub of_elector: Vec<f64>,
     /// The median of the elector, divided by that of the client.
     pub ratio: f64,
+    /// The times that a watch of the client listed again.
+    pub watch_restarts: u64,
 }
 
 /// The same writes without an election.
@@ -288,6 +290,7 @@ impl BareClient {
         let median = |sorted: &[f64]| sorted.get(sorted.len() / 2).copied();
         Some(Self {
             ratio: median(&of_elector)? / median(&per_event)?,
+            watch_restarts: runs.iter().map(|run| run.further_lists).sum(),
             per_event,
             of_elector,
         })

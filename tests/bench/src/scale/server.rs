@@ -36,7 +36,13 @@ impl BenchServer {
     /// Starts one with an empty store. Its kubeconfig goes to `folder`.
     pub(crate) async fn start(name: ServerName, folder: &Path, fsync: bool) -> Result<Self> {
         match name {
-            ServerName::Embedded => Self::embedded(folder).await,
+            ServerName::Embedded => {
+                let config = Config {
+                    history: HISTORY,
+                    ..Config::default()
+                };
+                Self::embedded(folder, config).await
+            }
             ServerName::Real => {
                 let options = Options {
                     fsync,
@@ -48,15 +54,11 @@ impl BenchServer {
         }
     }
 
-    async fn embedded(folder: &Path) -> Result<Self> {
+    pub(super) async fn embedded(folder: &Path, config: Config) -> Result<Self> {
         let threads = OwnThreads::start()?;
         let listening = threads.spawn(async {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
             let address = listener.local_addr()?;
-            let config = Config {
-                history: HISTORY,
-                ..Config::default()
-            };
             let server = ApiServer::new(config);
             tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
             Ok::<_, std::io::Error>(address)

@@ -137,6 +137,12 @@ fn notes(measured: &ScaleFigures) -> Vec<String> {
             }
         }
     }
+    let restarts = measured.client.as_ref().map(|client| client.watch_restarts);
+    if let Some(restarts) = restarts.filter(|restarts| *restarts > 0) {
+        notes.push(format!(
+            "{restarts} watches of the bare client listed again, in all runs"
+        ));
+    }
     notes
 }
 
