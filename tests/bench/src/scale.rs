@@ -33,35 +33,45 @@ pub(crate) use follower::lease_key;
 pub(crate) use server::create_namespaces;
 pub use table::table;
 
-/// Measures everything that is asked for, one after the other.
+/// Measures everything that is asked for, one after the other, until something fails. What was measured before is in
+/// `figures`.
 ///
 /// # Errors
-/// When something does not start, or not all leases come to be led.
-pub async fn measure(args: &ScaleArgs) -> Result<Vec<ScaleFigures>> {
+/// When something does not start, or a request fails.
+pub async fn measure(args: &ScaleArgs, figures: &mut Vec<ScaleFigures>) -> Result<()> {
     let sizes = args.sizes()?;
     let program = TestedPrograms::elector(&args.profile)?;
-    let mut figures = Vec::new();
     for size in sizes {
         let folder = tempfile::Builder::new()
             .prefix("elector-scale-")
             .tempdir()
             .context("failed to create a folder")?;
-        let measured = run::measure(args, &size, &program, folder.path()).await;
-        if !measured.as_ref().is_ok_and(ScaleFigures::is_complete) {
+        let (measured, ended) = run::measure(args, &size, &program, folder.path()).await;
+        if ended.is_err() || !measured.as_ref().is_some_and(ScaleFigures::is_complete) {
             eprintln!("the logs are kept in {}", folder.keep().display());
         }
-        figures.push(measured?);
+        figures.extend(measured);
+        ended?;
     }
-    Ok(figures)
+    Ok(())
 }
 
 /// Measures, prints the table, and writes what is to be written.
 ///
 /// # Errors
-/// As [`measure`], or when a file cannot be written; after all is written, when a target is missed.
+/// When a file cannot be written; after all is written, as [`measure`], when not all leases came to be led, or when a target
+/// is missed.
 pub async fn run(args: &ScaleArgs) -> Result<()> {
-    let figures = measure(args).await?;
-    println!("{}", table(&figures));
+    let mut figures = Vec::new();
+    let ended = measure(args, &mut figures).await;
+    if figures.is_empty() {
+        return ended;
+    }
+    let mut table = table(&figures);
+    if let Err(error) = &ended {
+        table.push_str(&format!("\nNot all was measured: {error}.\n"));
+    }
+    println!("{table}");
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&figures)?;
         std::fs::write(path, text + "\n")
@@ -69,10 +79,11 @@ pub async fn run(args: &ScaleArgs) -> Result<()> {
     }
     if args.record {
         let server = figures.first().map_or("", |measured| &measured.server);
-        let (line, table) = (args.command(), table(&figures));
+        let line = args.command();
         let text = format!("`{line}`, {server}.\n\n{table}");
         measured::record("docs/scale.md", args.table_name(), &text)?;
     }
+    ended?;
     ensure!(
         figures.iter().all(ScaleFigures::is_complete),
         "not all leases came to be led within {:?}",

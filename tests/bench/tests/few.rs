@@ -7,7 +7,8 @@ use elector_bench::scale::{Phase, ScaleArgs, ScaleFigures, measure, table};
 async fn what_is_counted_is_what_happened() {
     let line = "scale --leases=20 --namespaces=2 --electors=2 --lease-duration=15s --hold=4s --rounds=1 --profile=dev";
     let args = ScaleArgs::parse_from(line.split_whitespace());
-    let figures = measure(&args).await.unwrap();
+    let mut figures = Vec::new();
+    measure(&args, &mut figures).await.unwrap();
     assert_eq!(figures.len(), 2, "by one elector, and by two");
     for measured in &figures {
         is_what_happened(measured);

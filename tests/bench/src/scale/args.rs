@@ -270,10 +270,23 @@ impl RunSize {
         })
     }
 
+    /// The number of leases, of those in a group, and of electors.
+    pub(crate) fn name(&self) -> String {
+        size_name(self.leases, self.parts, self.electors)
+    }
+
     /// The number of candidates of all leases together.
     pub(crate) fn all_candidates(&self) -> u32 {
         self.leases * self.candidates
     }
+}
+
+/// The name of a size in sentences.
+pub(crate) fn size_name(leases: u32, parts: Option<u32>, electors: u32) -> String {
+    let groups = parts.map(|parts| format!(" in groups of {parts}"));
+    let several = (electors > 1).then(|| format!(" by {electors} electors"));
+    let [groups, several] = [groups, several].map(Option::unwrap_or_default);
+    format!("{leases} leases{groups}{several}")
 }
 
 #[cfg(test)]

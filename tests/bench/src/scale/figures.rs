@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::scale::args::RunSize;
+use crate::scale::args::{RunSize, size_name};
 use crate::scale::bare::BareTimes;
 use crate::scale::bare_client::BareClientTimes;
 use crate::scale::benchmarked_elector::{ResourceUsage, ScrapedFigures};
@@ -373,10 +373,7 @@ impl ScaleFigures {
 
     /// The number of leases, and of those in a group.
     pub(crate) fn name(&self) -> String {
-        let groups = self.parts.map(|parts| format!(" in groups of {parts}"));
-        let several = (self.electors > 1).then(|| format!(" by {} electors", self.electors));
-        let [groups, several] = [groups, several].map(Option::unwrap_or_default);
-        format!("{} leases{groups}{several}", self.leases)
+        size_name(self.leases, self.parts, self.electors)
     }
 
     /// True if all leases came to be led.

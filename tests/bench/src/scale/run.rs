@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use elector_runtime::{ClientArgs, Writer, connect};
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::scale::args::{RunSize, ScaleArgs, ServerName};
 use crate::scale::bare::{self, write_bare};
-use crate::scale::bare_client::{self, run_bare_client};
+use crate::scale::bare_client::{self, BareClientTimes, run_bare_client};
 use crate::scale::benchmarked_elector::BenchmarkedElectors;
 use crate::scale::figures::{GroupMoves, PhaseBorder, ScaleFigures};
 use crate::scale::fleet::Fleet;
@@ -22,36 +22,49 @@ use crate::scale::server::{BenchServer, create_namespaces};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Measures one size. The figures are those of the round in the middle, by the processor time for an event; where not all
-/// leases came to be led, those of that round.
+/// leases came to be led, those of that round; and where a round fails, those of the rounds before it.
 pub(crate) async fn measure(
     args: &ScaleArgs,
     size: &RunSize,
     program: &Path,
     folder: &Path,
-) -> Result<ScaleFigures> {
+) -> (Option<ScaleFigures>, Result<()>) {
     let (mut electors, mut clients) = (Vec::new(), Vec::new());
-    for round in 0..args.rounds {
+    let mut ended = Ok(());
+    'rounds: for round in 0..args.rounds {
         // Neither is always the first one, when the machine has rested.
         for is_elector in [round % 2 == 0, round % 2 == 1] {
             if is_elector {
-                let figures = run_elector(args, size, program, folder).await?;
-                if !figures.is_complete() {
-                    return Ok(figures);
+                match run_elector(args, size, program, folder).await {
+                    Ok(figures) if figures.is_complete() => electors.push(figures),
+                    Ok(figures) => return (Some(figures), Ok(())),
+                    Err(error) => {
+                        let (number, all) = (round + 1, args.rounds);
+                        let text = format!("round {number} of {all} with {} failed", size.name());
+                        ended = Err(error.context(text));
+                        break 'rounds;
+                    }
                 }
-                electors.push(figures);
             } else {
-                let (server, client, writer) = start_server(args, folder).await?;
-                create_namespaces(&client, size.namespaces(bare_client::PREFIX)).await?;
-                let path = server.kubeconfig();
-                match run_bare_client(size, &path, &writer, args.patience).await {
-                    Ok(times) => clients.push(times),
-                    // The figures of the elector are kept.
-                    Err(error) => eprintln!("bare client, {} leases: {error:#}", size.leases),
-                }
+                let times = run_client(args, size, folder).await;
+                // The figures of the elector are kept.
+                clients.push(
+                    times.map_err(|error| eprintln!("bare client, {}: {error:#}", size.name())),
+                );
             }
         }
     }
-    ScaleFigures::median(electors, &clients).context("there was no round")
+    // The client may have run in a round that the elector has not finished.
+    clients.truncate(electors.len());
+    let clients: Vec<_> = clients.into_iter().flatten().collect();
+    (ScaleFigures::median(electors, &clients), ended)
+}
+
+/// One round of the bare client.
+async fn run_client(args: &ScaleArgs, size: &RunSize, folder: &Path) -> Result<BareClientTimes> {
+    let (server, client, writer) = start_server(args, folder).await?;
+    create_namespaces(&client, size.namespaces(bare_client::PREFIX)).await?;
+    run_bare_client(size, &server.kubeconfig(), &writer, args.patience).await
 }
 
 /// Starts an empty server, with a client that waits for it.
@@ -144,4 +157,36 @@ async fn border(
         fleet: fleet.counts,
         recorded: recorded.items.len() as u64,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use clap::Parser as _;
+    use elector_tests::rig::TestedPrograms;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_rounds_before_one_that_fails_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let elector = TestedPrograms::elector("dev").unwrap();
+        let program = folder.path().join("runs-once");
+        let elector = elector.display();
+        let script = format!(
+            "#!/bin/sh\n[ -e \"$0.ran\" ] && exit 1\n: >\"$0.ran\"\nexec {elector} \"$@\"\n"
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let line = "scale --leases=20 --lease-duration=15s --hold=1s --rounds=2 --profile=dev";
+        let args = ScaleArgs::parse_from(line.split_whitespace());
+        let size = args.sizes().unwrap().remove(0);
+        let (figures, ended) = measure(&args, &size, &program, folder.path()).await;
+        let client = figures.unwrap().client.unwrap();
+        assert_eq!((client.of_elector.len(), client.per_event.len()), (1, 1));
+        let error = ended.unwrap_err().to_string();
+        assert_eq!(error, "round 2 of 2 with 20 leases failed");
+    }
 }
