@@ -48,7 +48,7 @@ fn no_comment_opens_with_a_question_word() {
     }
 }
 
-/// The measured tables that need not say where they were made, and why not.
+/// The measured tables that need not say where they were made, until a task signs them, and why not.
 const UNSIGNED: &[(&str, &str)] = &[
     ("upstream", "the README names the page that says it"),
     ("builds", "it names its commit, and takes an hour"),
@@ -76,7 +76,6 @@ fn a_measured_table_says_where_it_was_made() {
         let of_file = tables.filter(|(_, table)| !is_made(table));
         unsigned.extend(of_file.map(|(name, _)| name.to_owned()));
     }
-    // A task may sign its table while the list still has it.
     unsigned.retain(|table| UNSIGNED.iter().all(|(name, _)| name != table));
     assert_eq!(unsigned, BTreeSet::new(), "record them anew");
 }
