@@ -7,7 +7,8 @@
 use std::env;
 use std::fmt;
 use std::fs::{self, File};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -54,12 +55,17 @@ const STEPS: &[(&str, &str)] = &[
         "scale-groups",
         "bench scale --leases 16000,16000,16000 --candidates 3 --parts 16 --namespaces 2 --record",
     ),
+    (
+        "scale-electors",
+        "bench scale --leases 16000 --candidates 3 --electors 2 --namespaces 2 --record",
+    ),
     ("leadership", "bench leadership --record"),
     ("hand-overs", "bench hand-overs --record"),
     ("groups", "bench groups --record"),
     ("noisy", "bench noisy --record"),
     ("soak", "bench soak --minutes 120 --record"),
     ("size", "bench size --record"),
+    ("builds", "bench builds --record"),
 ];
 
 /// The tasks to run.
@@ -128,39 +134,56 @@ pub(crate) fn run(args: &EverythingArgs) -> Result<bool> {
         if args.list {
             continue;
         }
+        ensure_same(&commit)?;
         let start = Instant::now();
-        let end = play(&folder, name, || {
+        let command = || {
             let mut command = Command::new(&xtask);
             command.args(words.split(' '));
             command
+        };
+        let end = play(&folder, name, command, |end| {
+            ensure_same(&commit)?;
+            let minutes = start.elapsed().as_secs().div_ceil(60);
+            let row = TaskRow {
+                name: (*name).to_owned(),
+                command: format!("`cargo xtask {words}`"),
+                end: end.text().to_owned(),
+                minutes: minutes.to_string(),
+                plays: 1,
+                flakes: 0,
+                commit: commit.clone(),
+            };
+            let page = page()?;
+            let row = row.after(row_of(&page, name).as_ref());
+            measured::record(PAGE, "everything", &with_row(&page, &row))
         })?;
         passed &= end != StepEnd::Failed;
-        let minutes = start.elapsed().as_secs().div_ceil(60);
-        let row = TaskRow {
-            name: (*name).to_owned(),
-            command: format!("`cargo xtask {words}`"),
-            end: end.text().to_owned(),
-            minutes: minutes.to_string(),
-            plays: 1 + u32::from(end != StepEnd::Passed),
-            flakes: u32::from(end == StepEnd::PassedAgain),
-            commit: commit.clone(),
-        };
-        let row = row.after(known.as_ref());
-        measured::record(PAGE, "everything", &with_row(&page()?, &row))?;
     }
     println!("logs: {}\n\n{}", folder.display(), page()?);
     Ok(passed)
 }
 
-/// Plays a task, and once more where it failed. What it prints goes to a log each time.
-fn play(folder: &Path, name: &str, command: impl Fn() -> Command) -> Result<StepEnd> {
-    for (log, end) in [
-        (format!("{name}.log"), StepEnd::Passed),
-        (format!("{name}.again.log"), StepEnd::PassedAgain),
-    ] {
-        let path = folder.join(log);
+/// Fails where code has been committed since: a document names the commit at which it is recorded, and a row this one.
+fn ensure_same(commit: &str) -> Result<()> {
+    let now = measured::commit()?;
+    ensure!(
+        now == commit,
+        "code was committed meanwhile, {now} after {commit}: run the tasks again from there"
+    );
+    Ok(())
+}
+
+/// Plays a task, and once more where it failed, and notes the end of each play at once. Each has a log of its own, which no
+/// later run overwrites.
+fn play(
+    folder: &Path,
+    name: &str,
+    command: impl Fn() -> Command,
+    mut note: impl FnMut(StepEnd) -> Result<()>,
+) -> Result<StepEnd> {
+    for end in [StepEnd::Passed, StepEnd::PassedAgain] {
+        let (path, log) = new_log(folder, name)?;
         let failed = || format!("failed to write {}", path.display());
-        let log = File::create(&path).with_context(failed)?;
         let mut command = command();
         command.stderr(log.try_clone().with_context(failed)?);
         let line = commands::line(&command);
@@ -169,11 +192,28 @@ fn play(folder: &Path, name: &str, command: impl Fn() -> Command) -> Result<Step
             .with_context(|| format!("failed to run {line}"))?
             .success()
         {
+            note(end)?;
             return Ok(end);
         }
         println!("  failed: {}", path.display());
+        note(StepEnd::Failed)?;
     }
     Ok(StepEnd::Failed)
+}
+
+/// A log for a play of a task, with the first number that none has.
+fn new_log(folder: &Path, name: &str) -> Result<(PathBuf, File)> {
+    let mut number = 1;
+    loop {
+        let path = folder.join(format!("{name}.{number}.log"));
+        match File::create_new(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            log => {
+                let log = log.with_context(|| format!("failed to write {}", path.display()))?;
+                return Ok((path, log));
+            }
+        }
+    }
 }
 
 fn page() -> Result<String> {
@@ -237,12 +277,12 @@ impl TaskRow {
         self.commit == commit && self.end != StepEnd::Failed.text()
     }
 
-    /// This row with the counts of the one before it, which a later play does not erase. What failed, and passes later at the
-    /// same commit, is a flake too.
+    /// This row with the counts of the one before it, which a later play does not erase. What failed, and then passes at the
+    /// same commit, is a flake.
     fn after(self, before: Option<&Self>) -> Self {
         let Some(before) = before else { return self };
         let same = before.commit == self.commit && before.end == StepEnd::Failed.text();
-        let passes = same && self.end == StepEnd::Passed.text();
+        let passes = same && self.end != StepEnd::Failed.text();
         Self {
             plays: before.plays + self.plays,
             flakes: before.flakes + self.flakes + u32::from(passes),
@@ -286,19 +326,45 @@ mod tests {
     fn a_task_that_fails_is_played_once_more() {
         let folder = TempDir::new().unwrap();
         let play = |script: &str| {
-            play(folder.path(), "task", || {
+            let mut noted = Vec::new();
+            let shell = || {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", script]).current_dir(folder.path());
                 shell
-            })
-            .unwrap()
+            };
+            let end = play(folder.path(), "task", shell, |end| {
+                noted.push(end);
+                Ok(())
+            });
+            assert_eq!(noted.last(), end.ok().as_ref());
+            noted
         };
-        assert_eq!(play("echo played"), StepEnd::Passed);
-        let expected = StepEnd::PassedAgain;
-        assert_eq!(play("test -e once || { touch once; exit 1; }"), expected);
-        assert_eq!(play("false"), StepEnd::Failed);
-        let log = fs::read_to_string(folder.path().join("task.log")).unwrap();
-        assert_eq!(log, "", "each task begins its log anew");
+        let (passed, failed) = (StepEnd::Passed, StepEnd::Failed);
+        assert_eq!(play("echo played"), [passed]);
+        let script = "test -e once || { echo broken; touch once; exit 1; }";
+        assert_eq!(play(script), [failed, StepEnd::PassedAgain]);
+        assert_eq!(play("false"), [failed, failed]);
+        for (number, text) in ["played\n", "broken\n", "", "", ""].iter().enumerate() {
+            let log = folder.path().join(format!("task.{}.log", number + 1));
+            assert_eq!(fs::read_to_string(log).unwrap(), *text, "{number}");
+        }
+    }
+
+    /// The first play stands in the page though the second one never ends.
+    #[test]
+    fn a_play_that_fails_counts_at_once_and_its_flake_with_the_next() {
+        let row = |end: StepEnd| {
+            let line = format!("| seeds | `x` | {} | 1 | 1 | 0 | aa |", end.text());
+            TaskRow::of_line(&line).unwrap()
+        };
+        let failed = row(StepEnd::Failed).after(None);
+        assert_eq!((failed.plays, failed.flakes), (1, 0));
+        for end in [StepEnd::Passed, StepEnd::PassedAgain] {
+            let passed = row(end).after(Some(&failed));
+            assert_eq!((passed.plays, passed.flakes), (2, 1));
+        }
+        let again = row(StepEnd::Failed).after(Some(&failed));
+        assert_eq!((again.plays, again.flakes), (2, 0));
     }
 
     /// A row without counts is one of an earlier version, and one with them has the same ends, by which that finds it.
