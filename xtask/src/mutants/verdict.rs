@@ -198,7 +198,15 @@ impl VerdictFile {
             if !places.contains(&place) {
                 moved.insert((place.0, ListedMutant::change(&it.name)), it);
             }
-            newest.insert(place, it);
+            // Mutants in several lines of one place share a verdict: the worst that a commit gave.
+            let shares = |last: &&PlayedMutant| {
+                last.verdict == MutantVerdict::Survived
+                    && last.sample.commit == it.sample.commit
+                    && last.name != it.name
+            };
+            if !newest.get(&place).is_some_and(shares) {
+                newest.insert(place, it);
+            }
         }
         let last = |mutant: &'a ListedMutant| {
             let change = (mutant.package.as_str(), ListedMutant::change(&mutant.name));
@@ -279,6 +287,32 @@ mod tests {
         assert!(table.contains("| p | 2 | 2 | 0 | 0 | 1 | 1 | 0–79 % |"));
         // Its code is gone since.
         assert!(!table_of(&all[1..], "").contains("`0`"));
+    }
+
+    /// Lines move, so that nothing tells the mutants of two lines apart which are equal otherwise.
+    #[test]
+    fn a_survivor_is_not_hidden_by_an_equal_mutant_in_another_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = VerdictFile::open(&folder.path().join("verdicts.tsv")).unwrap();
+        let mutant = |line| format!("src/a.rs:{line}:9: delete ! in f");
+        let all = [1, 2].map(|line| ListedMutant {
+            name: mutant(line),
+            package: "p".to_owned(),
+            ..ListedMutant::default()
+        });
+        let (killed, survived) = (MutantVerdict::KilledByItsCrate, MutantVerdict::Survived);
+        for (commit, verdicts, survivors) in [
+            ("c", [survived, killed], 2),
+            ("d", [killed, killed], 0),
+            ("e", [killed, survived], 2),
+        ] {
+            for (line, verdict) in verdicts.into_iter().enumerate() {
+                let name = mutant(line + 1);
+                file.note(played(sample("p", commit), &name, verdict))
+                    .unwrap();
+            }
+            assert_eq!(file.again("p", &all, true).len(), survivors, "{commit}");
+        }
     }
 
     #[test]
