@@ -312,8 +312,8 @@ impl LeaseGroup {
         parts.map(|(name, known)| (name, &known.part, known.wanted.as_ref()))
     }
 
-    /// The processes that stand for parts, by name, each with whether it is a member now, and when it takes parts that
-    /// others lead.
+    /// The processes that stand for parts, by name, each with whether it is a member now, and from when on it takes parts
+    /// that others lead, unless a lease of its own runs out.
     pub fn members(&self) -> impl Iterator<Item = (&Identity, bool, Instant)> {
         let members = self.members.iter();
         members.map(|(name, member)| (name, !member.is_away, self.settles_at(name, member)))

@@ -34,7 +34,11 @@ pub(crate) enum DeliverySource {
 
 /// All deliveries, by the name and the incarnation of the elector.
 #[derive(Debug, Default)]
-pub(crate) struct DeliveryLog(BTreeMap<(String, u32), Vec<CandidateDelivery>>);
+pub(crate) struct DeliveryLog {
+    all: BTreeMap<(String, u32), Vec<CandidateDelivery>>,
+    /// The API that each elector asked last, and when it went over to another one.
+    apis: BTreeMap<(String, u32), (String, Vec<Duration>)>,
+}
 
 /// A candidate's answers as an elector heard them (R15).
 #[derive(Clone, Debug, Default)]
@@ -53,8 +57,30 @@ pub(crate) struct DeliveryReader(Vec<u8>);
 
 impl DeliveryLog {
     pub(crate) fn add(&mut self, author: &Author, delivery: CandidateDelivery) {
-        let of = (author.name.clone(), author.incarnation);
-        self.0.entry(of).or_default().push(delivery);
+        self.all.entry(key(author)).or_default().push(delivery);
+    }
+
+    /// An elector is shown all candidates of this API.
+    pub(crate) fn list(&mut self, author: &Author, at: Duration, api: &str) {
+        let (last, others) = self.apis.entry(key(author)).or_default();
+        if last != api && !last.is_empty() {
+            others.push(at);
+        }
+        api.clone_into(last);
+    }
+
+    /// The times by then at which an elector went over to another version.
+    pub(crate) fn other_version(
+        &self,
+        author: &Author,
+        by: Duration,
+    ) -> impl Iterator<Item = Duration> {
+        let others = self.apis.get(&key(author)).map(|(_, others)| others);
+        others
+            .into_iter()
+            .flatten()
+            .copied()
+            .filter(move |at| *at <= by)
     }
 
     /// The candidates as this elector had been shown them before a moment.
@@ -64,9 +90,8 @@ impl DeliveryLog {
         before: Duration,
         revisions: &BTreeMap<u64, &'a CandidateRevision>,
     ) -> impl Iterator<Item = &'a CandidateRevision> + use<'a> {
-        let mut known = BTreeMap::new();
-        let of = (author.name.clone(), author.incarnation);
-        let deliveries = self.0.get(&of).into_iter().flatten();
+        let mut known: BTreeMap<_, (u64, Option<&'a CandidateRevision>)> = BTreeMap::new();
+        let deliveries = self.all.get(&key(author)).into_iter().flatten();
         for delivery in deliveries.take_while(|it| it.at < before) {
             if delivery.source == DeliverySource::List {
                 known.clear();
@@ -76,13 +101,13 @@ impl DeliveryLog {
                     continue;
                 };
                 let name = revision.object.metadata.name.as_deref();
-                match revision.deleted {
-                    true => known.remove(&name),
-                    false => known.insert(name, *revision),
-                };
+                let newest = known.entry(name).or_default();
+                if newest.0 < *version {
+                    *newest = (*version, Some(*revision).filter(|it| !it.deleted));
+                }
             }
         }
-        known.into_values()
+        known.into_values().filter_map(|(_, shown)| shown)
     }
 
     /// The answers of a candidate that this elector had heard by then, newest first: of what came at that very moment it
@@ -97,8 +122,7 @@ impl DeliveryLog {
         let mut states = Vec::new();
         let mut heard = HeardAnswers::default();
         let mut known: Option<(u64, &CandidateRevision)> = None;
-        let of = (author.name.clone(), author.incarnation);
-        let deliveries = self.0.get(&of).into_iter().flatten();
+        let deliveries = self.all.get(&key(author)).into_iter().flatten();
         for delivery in deliveries.take_while(|it| it.at <= by) {
             if delivery.at == by {
                 states.push(answers(&heard, known));
@@ -153,6 +177,10 @@ fn answers(heard: &HeardAnswers, known: Option<(u64, &CandidateRevision)>) -> He
         Some((_, last)) if last.object.spec.renew_time.is_some() => heard.clone(),
         _ => HeardAnswers::default(),
     }
+}
+
+fn key(author: &Author) -> (String, u32) {
+    (author.name.clone(), author.incarnation)
 }
 
 // === impl DeliveryReader ===
@@ -215,7 +243,7 @@ mod tests {
             incarnation: 1,
             born: Duration::ZERO,
         };
-        let heard_by = |by: u64, steps: &[(DeliverySource, u64)]| {
+        let log_of = |steps: &[(DeliverySource, u64)]| {
             let mut log = DeliveryLog::default();
             for ((source, version), second) in steps.iter().zip(1..) {
                 let at = Duration::from_secs(second);
@@ -227,7 +255,14 @@ mod tests {
                 };
                 log.add(&author, delivery);
             }
-            log.heard(&author, Duration::from_secs(by), "a", &revisions)
+            log
+        };
+        let heard_by = |by: u64, steps: &[(DeliverySource, u64)]| {
+            log_of(steps).heard(&author, Duration::from_secs(by), "a", &revisions)
+        };
+        let shown = |steps: &[(DeliverySource, u64)]| {
+            let shown = log_of(steps).shown(&author, Duration::from_secs(3), &revisions);
+            shown.map(CandidateRevision::version).collect::<Vec<_>>()
         };
         let heard = |steps: &[(DeliverySource, u64)]| {
             let states = heard_by(9, steps);
@@ -246,6 +281,10 @@ mod tests {
         assert_eq!(heard(&[(list, 1), (list, 3)]), None);
         assert_eq!(heard(&[(list, 1), (watch, 3)]), Some((3, 2)));
         assert_eq!(heard(&[(list, 1), (answer, 3)]), Some((3, 2)));
+        assert_eq!(shown(&[(watch, 1), (watch, 3)]), [3]);
+        assert_eq!(shown(&[(watch, 1), (watch, 2), (watch, 3)]), [2], "in time");
+        assert_eq!(shown(&[(watch, 4), (answer, 3)]), [0; 0]);
+        assert_eq!(shown(&[(watch, 3), (list, 1)]), [1]);
         // An old cache repeats itself.
         let again = [(watch, 1), (watch, 3), (watch, 1), (watch, 3)];
         assert_eq!(heard(&again), Some((3, 2)));

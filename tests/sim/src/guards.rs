@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(
             begins(14, &history, false),
             Some("S5"),
-            "its lease was let go since"
+            "no write explains it"
         );
     }
 }

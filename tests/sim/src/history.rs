@@ -247,9 +247,12 @@ impl LeaseHistory {
         (first, second): (Token, Token),
     ) -> Option<&'static str> {
         let tokens = (first, second);
-        let mut told = self.told();
-        let displaced = told.find_map(|it| self.displaced(it, lease, now, tokens));
-        displaced.or_else(|| self.restored(lease, now, tokens))
+        let displaced = |history| self.displaced(history, lease, now, tokens);
+        // What was lost displaces nobody beside a later term.
+        let mut lost = self.lost.iter().filter(|it| second.0.0 <= it.newest);
+        displaced(&self.stored)
+            .or_else(|| lost.find_map(|it| displaced(&it.stored)))
+            .or_else(|| self.restored(lease, now, tokens))
     }
 
     /// The same where the term of one was lost in a restore, and the other has written since. Their tokens tell no order.
@@ -451,5 +454,9 @@ mod tests {
             .history
             .record_deletion(Duration::from_secs(16), &lease.lease);
         assert!(exempt(&lease, 20, 9, 14), "a deletion changes nothing");
+        let (at, kept_at) = (Duration::from_secs(17), Duration::from_secs(2));
+        lease.history.restore(at, kept_at, 10, 15);
+        assert!(exempt(&lease, 20, 9, 14), "both were lost");
+        assert!(!exempt(&lease, 20, 9, 16), "the write of the stranger was");
     }
 }

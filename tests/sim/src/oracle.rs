@@ -138,10 +138,15 @@ impl WriteCheck<'_> {
                     | FaultKind::Say(_, PlannedWord::Prefer(_), _)
                     | FaultKind::StandDown(..)
             );
-            // A restore of the store brings back what stood when the backup was made.
+            // A restore of the store brings back what stood when the backup was made; a candidate mends its object in a while.
+            let mends = match fault.kind {
+                FaultKind::TamperWithCandidate(..) => AFTERMATH,
+                _ => Duration::ZERO,
+            };
             let restored = |it: &RangeInclusive<Duration>| {
                 let mut lost = self.history.lost.iter();
-                lost.any(|lost| lost.at <= at && it.contains(&lost.kept_at))
+                let stood = *it.start()..=*it.end() + mends;
+                lost.any(|lost| lost.at <= at && stood.contains(&lost.kept_at))
             };
             let mut struck = self.effects.of(index).iter();
             let then = struck

@@ -14,7 +14,7 @@ use crate::names::{NAMESPACE, TENANT};
 pub(crate) const RECORDER: &str = "recorder";
 
 /// Records Leases, and LeaseCandidates where any are served, until it is dropped. Its answers take no time, so it sees a
-/// commit before every other client does.
+/// commit before every other client does; of a candidate up to 10 ms later, when these are served anew.
 pub(crate) async fn record(server: ApiServer, served: bool, context: RunContext) {
     let client = Client::new(server.service(RECORDER), NAMESPACE);
     // The lock of the built-in controller is in another namespace than the rest.

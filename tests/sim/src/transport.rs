@@ -76,6 +76,8 @@ impl Transport {
         let query = parts.uri.query().unwrap_or_default();
         let probes = query.split('&').any(|it| it == "limit=1");
         let tells = path.contains("/leasecandidates") && parts.method != Method::DELETE && !probes;
+        let lists = tells && path.ends_with("/leasecandidates");
+        let lists = lists.then(|| path.to_owned());
         let watches = query.split('&').any(|it| it == "watch=true");
         let summary = format!("{} {}", parts.method, short(path, parts.uri.query()));
         let base = self.record_write(&parts.method, path, &body, clock);
@@ -113,6 +115,9 @@ impl Transport {
             // An answer of a fault tells nothing of the server.
             match status.filter(|_| strikes.is_empty()) {
                 Some(StatusCode::NOT_FOUND) if tells => state.effects.strike_hidden(now),
+                Some(StatusCode::OK) if let Some(api) = &lists => {
+                    state.history.deliveries.list(&self.author, now, api);
+                }
                 _ => {}
             }
             for fault in strikes {

@@ -107,7 +107,8 @@ impl RecordedRun<'_> {
     fn record(&self) -> (History, Participants) {
         let setup = &self.plan.setup;
         let mut participants = Participants::new(Limits {
-            longest_lease: Duration::from_secs(setup.longest()),
+            // A candidate allows for 15 s, and no lease is longer.
+            longest_lease: Duration::from_secs(setup.longest().max(15)),
             clock_difference: None,
             recording_delay: RECORDING_DELAY,
             drift: 2.0,
@@ -265,15 +266,13 @@ impl RecordedRun<'_> {
             let who = fault.kind.who();
             blinds && who.is_none_or(|who| format!("e{}", who.0) == author.name)
         });
-        let struck = faults.flat_map(|(index, fault)| {
-            // Over another version an elector begins anew, and has forgotten all that it saw.
-            let anew = matches!(fault.kind, FaultKind::DowngradeCandidates(_));
-            let struck = self.effects.of(index).iter();
-            let struck = struck.filter(|it| *it.start() <= attempt.at);
-            struck.map(move |it| (if anew { Duration::ZERO } else { *it.start() }, *it.end()))
-        });
+        let struck = faults.flat_map(|(index, _)| self.effects.of(index));
+        let struck = struck.map(|it| (*it.start(), *it.end()));
+        // Over another version it begins anew, and has forgotten all that it saw.
+        let anew = self.history.deliveries.other_version(author, attempt.at);
+        let anew = anew.map(|at| (Duration::ZERO, at));
         let restored = self.history.lost.iter().map(|lost| (lost.at, lost.at));
-        let blinding = struck.chain(restored);
+        let blinding = struck.chain(restored).chain(anew);
         let blinding = blinding.map(|(from, to)| (time(from), time(to + CATCH_UP)));
         ElectorSight {
             preemptions: self.flags(author).and_then(|it| it.preemptions),
