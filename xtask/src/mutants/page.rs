@@ -177,14 +177,21 @@ impl<'a> MutantPage<'a> {
         let viable = || self.standing.iter().filter(|it| it.column != UNVIABLE);
         for rule in rules {
             let of_rule = viable().filter(|it| it.mutant.rules.contains(rule));
-            table += &rows(&format!("[R{rule}](../protocol.md#r{rule})"), of_rule);
+            let there_are = self.all.iter().filter(|it| it.rules.contains(rule));
+            let head = format!("[R{rule}](../protocol.md#r{rule})");
+            table += &rows(&head, of_rule, there_are.count());
         }
-        table + &rows("none", viable().filter(|it| it.mutant.rules.is_empty()))
+        let of_none = viable().filter(|it| it.mutant.rules.is_empty());
+        table + &rows("none", of_none, 0)
     }
 }
 
 /// The rows of a rule: one for each test, the first with what became of the mutants.
-fn rows<'a>(rule: &str, mutants: impl Iterator<Item = &'a StandingMutant<'a>>) -> String {
+fn rows<'a>(
+    rule: &str,
+    mutants: impl Iterator<Item = &'a StandingMutant<'a>>,
+    there_are: usize,
+) -> String {
     let (mut counts, mut tests) = ([0; 4], BTreeMap::<&str, Vec<&StandingMutant<'_>>>::new());
     for it in mutants {
         counts[it.column] += 1;
@@ -198,7 +205,7 @@ fn rows<'a>(rule: &str, mutants: impl Iterator<Item = &'a StandingMutant<'a>>) -
     let head = format!("| {rule} | {all} | {noticed} | {explained} | {survived} |");
     if all == 0 {
         return format!(
-            "{head} none: no mutant that was played is of code whose comments name it | |\n"
+            "{head} none: {there_are} mutants are of code whose comments name it, and none was played that compiles | |\n"
         );
     }
     let mut tests: Vec<_> = tests.into_iter().collect();
@@ -295,11 +302,12 @@ mod tests {
             listed("f:6:6: * in g", &[7]),
             listed("f:7:7: / in g", &[5]),
             listed("f:9:9: ! in h", &[]),
+            listed("f:10:9: ! in i", &[1]),
         ];
         let page = "## By crate\n\n## Changes that change nothing\n\n* `p`, `f`, `-\n  in g`: …\n* `p`, `e`, `* in g`: …";
         let table = MutantPage::new(&verdicts, &all, page).by_rule(&[1, 5, 7, 16].into());
         let expected = [
-            "| [R1](../protocol.md#r1) | 0 | 0 | 0 | 0 | none: no mutant that was played is of code whose comments name it | |",
+            "| [R1](../protocol.md#r1) | 0 | 0 | 0 | 0 | none: 1 mutants are of code whose comments name it, and none was played that compiles | |",
             "| [R5](../protocol.md#r5) | 4 | 3 | 1 | 0 | `a::holds` 2 | `f:3:3: \\|\\| in f` |",
             "| | | | | | `b::holds` 1 | `f:4:4: + in g` |",
             "| [R7](../protocol.md#r7) | 2 | 0 | 1 | 1 | | |",
