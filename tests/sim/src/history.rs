@@ -248,7 +248,7 @@ impl LeaseHistory {
     ) -> Option<&'static str> {
         let tokens = (first, second);
         let displaced = |history| self.displaced(history, lease, now, tokens);
-        // What was lost displaces nobody beside a later term.
+        // A write that was lost displaces nobody beside a later term.
         let mut lost = self.lost.iter().filter(|it| second.0.0 <= it.newest);
         displaced(&self.stored)
             .or_else(|| lost.find_map(|it| displaced(&it.stored)))

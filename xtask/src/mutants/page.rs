@@ -76,7 +76,7 @@ impl<'a> MutantPage<'a> {
         table + &self.by_sample() + &self.survivors()
     }
 
-    /// What became of the mutants of each crate.
+    /// The verdicts on the mutants of each crate.
     fn counts(&self) -> BTreeMap<&str, [usize; 4]> {
         let mut by_crate = BTreeMap::<&str, [usize; 4]>::new();
         for it in &self.standing {
