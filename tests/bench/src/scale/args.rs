@@ -63,7 +63,7 @@ pub struct ScaleArgs {
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     pub patience: Duration,
 
-    /// How often the elector and the bare client run, in turns, each on a new server; the median counts
+    /// The number of rounds in which elector and bare client run in turns, each on a new server; the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=9))]
     pub rounds: u32,
 
