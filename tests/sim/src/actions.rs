@@ -84,10 +84,12 @@ impl Simulation {
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::HideCandidates(lasts) => {
-                self.serve_candidates(NativeCandidates::Absent, Some((fault, lasts)))
+                self.serve_candidates(NativeCandidates::Absent, Some((fault, lasts)));
+                false
             }
             FaultKind::DowngradeCandidates(lasts) => {
-                self.serve_candidates(NativeCandidates::V1Alpha2, Some((fault, lasts)))
+                self.serve_candidates(NativeCandidates::V1Alpha2, Some((fault, lasts)));
+                false
             }
             FaultKind::SpoilWork(lease, how, _) => {
                 let state = &mut *self.context.state();
@@ -146,7 +148,6 @@ impl Simulation {
             }
             FaultKind::HideCandidates(_) => {
                 self.serve_candidates(NativeCandidates::V1Beta1, None);
-                self.context.state().effects.hidden = None;
             }
             FaultKind::SpoilWork(..) => {
                 let leader = self.context.state().work.unspoil(fault);
@@ -213,11 +214,11 @@ impl Simulation {
         newest > backup.revision()
     }
 
-    /// Changes the built-in versions of LeaseCandidates, whose objects stay in the store. The fault, if there are any, strikes
-    /// for so long when a process is told of it.
-    fn serve_candidates(&self, native: NativeCandidates, fault: Option<(usize, Duration)>) -> bool {
+    /// Changes the built-in versions of LeaseCandidates, whose objects stay in the store, if there are any. The fault
+    /// strikes for so long when a process is told of it.
+    fn serve_candidates(&self, native: NativeCandidates, fault: Option<(usize, Duration)>) {
         if self.plan.setup.custom || self.plan.setup.unserved {
-            return false;
+            return;
         }
         self.server.serve_candidates(native, false);
         let now = self.context.log().now();
@@ -227,7 +228,6 @@ impl Simulation {
             NativeCandidates::V1Alpha2 => CandidateApi::V1Alpha2,
             _ => CandidateApi::V1Beta1,
         };
-        false
     }
 
     /// The electors come first among the processes.
