@@ -55,7 +55,7 @@ pub(super) async fn check(
         asked.extend(accounts);
     }
     let before = lines.len();
-    let left_out = asked.len().saturating_sub(MOST);
+    let left_out = left_out(asked.len());
     let mut well = 0;
     for (lease, user) in asked.into_iter().take(MOST) {
         match lacks(place, api, &lease, &user).await {
@@ -68,14 +68,7 @@ pub(super) async fn check(
             }
         }
     }
-    if left_out > 0 {
-        let text = format!("{left_out} more accounts of candidates were not looked at");
-        lines.push(CheckLine::warning(
-            CHECK,
-            text,
-            "name a lease, with --lease, or a namespace",
-        ));
-    }
+    lines.extend(left_out);
     if lines.len() == before && well + unknown > 0 {
         let mut text =
             format!("the accounts of candidates, {well}, have the permissions they need");
@@ -84,6 +77,16 @@ pub(super) async fn check(
         }
         lines.push(CheckLine::ok(CHECK, text));
     }
+}
+
+/// The line about those of so many accounts that are not looked at, if there are any.
+fn left_out(asked: usize) -> Option<CheckLine> {
+    let left_out = asked.checked_sub(MOST).filter(|it| *it > 0)?;
+    Some(CheckLine::warning(
+        CHECK,
+        format!("{left_out} more accounts of candidates were not looked at"),
+        "name a lease, with --lease, or a namespace",
+    ))
 }
 
 /// For each candidate of a Pod the lease that it names and its account.
@@ -153,4 +156,20 @@ fn lacking(lease: &LeaseKey, user: &str, lack: &[String]) -> CheckLine {
         return CheckLine::warning(CHECK, text, fix);
     }
     CheckLine::error(CHECK, text, fix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_that_are_not_looked_at_are_counted_from_the_first_beyond_the_most() {
+        assert_eq!(left_out(0), None);
+        assert_eq!(left_out(MOST), None);
+        let line = left_out(MOST + 1).unwrap();
+        assert_eq!(
+            line.result,
+            "1 more accounts of candidates were not looked at"
+        );
+    }
 }
