@@ -38,8 +38,12 @@ pub(crate) fn random_identity_within(pod_or_host: &str, longest: usize) -> Ident
 
 /// The name of the Pod, which the environment variable `POD_NAME` tells, or of the host.
 pub fn pod_or_host_name() -> String {
-    let pod = env::var("POD_NAME").ok().filter(|name| !name.is_empty());
-    pod.unwrap_or_else(|| {
+    pod_or_host(env::var("POD_NAME").ok())
+}
+
+/// The name of this Pod, or of the host where it is empty.
+fn pod_or_host(pod: Option<String>) -> String {
+    pod.filter(|name| !name.is_empty()).unwrap_or_else(|| {
         rustix::system::uname()
             .nodename()
             .to_string_lossy()
@@ -101,5 +105,18 @@ mod tests {
             assert_eq!(digits.len(), 16, "{identity}");
             assert!(digits.chars().all(|c| "0123456789abcdef".contains(c)));
         }
+    }
+
+    #[test]
+    fn a_pod_goes_before_the_host_unless_its_name_is_empty() {
+        let host = rustix::system::uname()
+            .nodename()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        assert_eq!(pod_or_host(Some("web-0".to_owned())), "web-0");
+        assert_eq!(pod_or_host(Some(String::new())), host);
+        assert_eq!(pod_or_host(None), host);
+        assert_eq!(pod_or_host_name(), pod_or_host(env::var("POD_NAME").ok()));
     }
 }

@@ -55,3 +55,29 @@ impl SharedInstance {
         Some(lock.begin_run())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::LifeId;
+
+    use super::*;
+    use crate::cluster::Cluster;
+
+    #[tokio::test]
+    async fn a_lock_that_the_connection_brings_is_used_for_each_run() {
+        let config = Config::new("web", "1.0.0");
+        let id = LifeId {
+            instance: 1,
+            life: 2,
+        };
+        let lock = InstanceLock::simulated(id, None);
+        let cluster = Cluster::none().with_instance_lock(Arc::clone(&lock));
+        let instance = SharedInstance::new(&config, cluster.instance_lock());
+        assert_eq!(instance.lock().map(|it| it.life()), Some(id));
+        assert!(instance.begin_run().await.is_some());
+
+        let instance = SharedInstance::new(&config, Cluster::none().instance_lock());
+        assert!(instance.lock().is_none());
+        assert!(instance.begin_run().await.is_none());
+    }
+}

@@ -336,6 +336,9 @@ fn a_pod_is_the_owner_by_its_uid_and_the_name_of_the_environment() {
         assert!(refusal.to_string().contains("POD_NAME"), "{refusal}");
     }
     assert_eq!(parse(&[]).owner(Some("web-0".to_owned())), Ok(None));
+    let config = args.unchecked("web", &"1.0.0");
+    let owner = config.map(|config| config.candidate_owner);
+    assert_eq!(owner, args.owner(env::var("POD_NAME").ok()));
     let plain = parse(&["--mode", "plain", "--pod-uid", "5f1e"]);
     let refusal = plain.config("").unwrap_err().to_string();
     let holds = refusal.contains("does not go with --mode plain");
