@@ -73,6 +73,8 @@ fn an_installation_without_faults_has_a_line_for_each_check() {
     assert!(electors.iter().all(|line| line[0] == "ok"), "{electors:?}");
     let permissions = "the accounts of candidates, 1, have the permissions they need";
     assert_eq!(said("candidates"), [["ok", permissions, ""]]);
+    let of_lease = lines(&server, "candidates", &["--lease=api"]);
+    assert!(of_lease.is_empty(), "it has none: {of_lease:?}");
     assert_eq!(said("words")[0][0], "ok");
     assert_eq!(said("finalizers").len(), 0);
     // The embedded server is of 1.36.
