@@ -48,8 +48,8 @@ struct ElectionSite {
 /// Measures, writes a line for each run, sums up, and records.
 ///
 /// # Errors
-/// When a program cannot be built, a cluster that is not one fleet's alone does not start, or a file cannot be written; after all is written, when a run
-/// has failed or a target is missed.
+/// When a program cannot be built, a cluster that is not one fleet's alone does not start, or a file cannot be written; after
+/// all is written, when a run has failed in which our elector elects, or a target is missed.
 pub async fn run(args: &UpstreamArgs) -> Result<()> {
     let began = Instant::now();
     let read = |path| fs::read_to_string(path).with_context(|| format!("failed to read {path:?}"));

@@ -29,8 +29,8 @@ struct RunLine {
 pub(super) struct RunResults {
     out: Box<dyn Write>,
     values: BTreeMap<(RunKind, String), Vec<f64>>,
-    /// The runs that failed.
-    pub(super) failed: Vec<String>,
+    /// The runs that failed, each with its name and the cause.
+    pub(super) failed: Vec<(RunKind, String)>,
 }
 
 /// The least, the middle and the greatest of some values.
@@ -105,8 +105,11 @@ impl RunResults {
         let kind = kind.with_context(|| format!("{:?} is no name of a run", line.run))?;
         writeln!(self.out, "{}", serde_json::to_string(&line)?)?;
         self.out.flush()?;
-        if line.error.is_some() {
-            self.failed.push(line.run);
+        if let Some(error) = line.error {
+            // The last line tells the cause, after a journal of the run.
+            let cause = error.lines().last().unwrap_or_default();
+            let cause = cause.trim_start_matches(": ");
+            self.failed.push((kind, format!("{} ({cause})", line.run)));
         }
         for (figure, value) in line.figures {
             self.values.entry((kind, figure)).or_default().push(value);

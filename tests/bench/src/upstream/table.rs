@@ -108,11 +108,8 @@ pub(super) fn table(results: &RunResults) -> String {
         text.push('\n');
     }
     if !results.failed.is_empty() {
-        let _ = writeln!(
-            text,
-            "\nFailed, and left out: {}.",
-            results.failed.join(", ")
-        );
+        let runs: Vec<_> = results.failed.iter().map(|(_, run)| run.as_str()).collect();
+        let _ = writeln!(text, "\nFailed, and left out: {}.", runs.join(", "));
     }
     text
 }
@@ -229,7 +226,7 @@ mod tests {
         for part in [
             "| leader is killed: until the next leads | 10.0 s / **11.5 s** / 14.0 s |  | **23.0 s** |  | 0.50 |  |\n",
             "led |  |  | **never**, 1 of 2 runs: 512 after 5 min |  |  |  |\n",
-            "Failed, and left out: crash-plain-3.",
+            "Failed, and left out: crash-plain-3 (no leader).",
         ] {
             assert!(table.contains(part), "{part} in {table}");
         }
