@@ -84,7 +84,7 @@ fn left_out(asked: usize) -> Option<CheckLine> {
     let left_out = asked.checked_sub(MOST).filter(|it| *it > 0)?;
     Some(CheckLine::warning(
         CHECK,
-        format!("{left_out} more accounts of candidates were not looked at"),
+        format!("accounts of candidates that were not looked at: {left_out}"),
         "name a lease, with --lease, or a namespace",
     ))
 }
@@ -169,7 +169,7 @@ mod tests {
         let line = left_out(MOST + 1).unwrap();
         assert_eq!(
             line.result,
-            "1 more accounts of candidates were not looked at"
+            "accounts of candidates that were not looked at: 1"
         );
     }
 }
