@@ -76,7 +76,7 @@ struct ScopeArgs {
 
     /// How many leases may be written at the same time, at least 1; where more than one namespace is served, those of one
     /// are at most half of them
-    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(long, value_name = "N", default_value = "32")]
     concurrent_elections: NonZeroUsize,
 
     /// How long a lease waits after its first failed write, doubled with each further one. From 1ms to --retry-max

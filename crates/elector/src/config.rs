@@ -35,7 +35,7 @@ pub struct Config {
     /// The name of this process in the Events that it records on Leases: that of its pod or host. A random part is
     /// added. `None`, the default, where it records none.
     pub event_host: Option<String>,
-    /// The limit of leases written at the same time. 16; leases of one namespace are at most half of them, where more
+    /// The limit of leases written at the same time. 32; leases of one namespace are at most half of them, where more
     /// than one namespace is served.
     pub concurrent_elections: NonZeroUsize,
     /// The wait of a lease after its first failed write. 5 ms, doubling, as client-go.
@@ -176,7 +176,7 @@ impl Default for Config {
             builtin: BuiltinController::Respect,
             leader_election: None,
             event_host: None,
-            concurrent_elections: const { NonZeroUsize::new(16).expect("sixteen is not zero") },
+            concurrent_elections: const { NonZeroUsize::new(32).expect("32 is not zero") },
             retry_base: Duration::from_millis(5),
             retry_max: Duration::from_secs(5),
         }
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn one_namespace_of_several_has_half_of_the_concurrent_elections() {
-        for (names, limit) in [(&["a"][..], 16), (&["a", "b"], 8)] {
+        for (names, limit) in [(&["a"][..], 32), (&["a", "b"], 16)] {
             let config = namespaces(names);
             assert_eq!(config.concurrent_elections_of_namespace().get(), limit);
         }
