@@ -37,8 +37,10 @@ pub(crate) struct Fleet {
     lease_watch: Watch<Lease>,
     candidate_watch: Watch<LeaseCandidate>,
     leases: Vec<LeaseProgress>,
-    /// The requests to be sent, the most urgent first: nothing waits behind a registration.
+    /// The requests to be sent, the most urgent first: nothing but a renewal waits behind a registration.
     urgent: VecDeque<Request>,
+    /// True if a registration has the next turn. Renewals alone may be all that a slow server can take.
+    registers_next: bool,
     /// The next candidate to register.
     next: u32,
     registered: u32,
@@ -195,6 +197,7 @@ impl Fleet {
             lease_watch,
             candidate_watch,
             urgent: VecDeque::new(),
+            registers_next: false,
             next: 0,
             registered: 0,
             running: JoinSet::new(),
@@ -341,9 +344,11 @@ impl Fleet {
             self.renew(lease);
         }
         while self.running.len() < self.size.connections as usize {
-            let request = match self.urgent.pop_front() {
+            let registers = self.next < self.size.all_candidates() && self.registers_at() <= now;
+            let has_turn = std::mem::take(&mut self.registers_next) && registers;
+            let request = match self.urgent.pop_front_if(|_| !has_turn) {
                 Some(request) => request,
-                None if self.next < self.size.all_candidates() && self.registers_at() <= now => {
+                None if registers => {
                     let number = self.next;
                     self.next += 1;
                     let of_each = self.size.candidates;
@@ -351,6 +356,7 @@ impl Fleet {
                 }
                 None => return,
             };
+            self.registers_next = matches!(request, Request::Hold(_, _, HolderWrite::Renew));
             self.perform(now, request);
         }
     }
