@@ -49,7 +49,7 @@ struct ElectionSite {
 ///
 /// # Errors
 /// When a program cannot be built, a cluster that is not one fleet's alone does not start, or a file cannot be written; after
-/// all is written, when a run has failed in which our elector elects, or a target is missed.
+/// all is written, when a run has failed, unless nobody led and our elector did not elect, or a target is missed.
 pub async fn run(args: &UpstreamArgs) -> Result<()> {
     let began = Instant::now();
     let read = |path| fs::read_to_string(path).with_context(|| format!("failed to read {path:?}"));

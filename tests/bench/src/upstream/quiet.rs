@@ -8,7 +8,7 @@ use http::Request;
 use tokio::time::sleep;
 
 use super::args::RunKind;
-use super::results::Figures;
+use super::results::{Figures, NobodyLed};
 use crate::scale::ScrapedFigures;
 
 /// Each with three candidates.
@@ -44,13 +44,16 @@ pub(super) async fn requests(testbed: &Testbed, kind: RunKind) -> Result<Figures
             .collect::<Result<Vec<_>>>()
     };
     // The best one is there first, so that no lease is handed over.
-    let _leaders = of_all("first", "1.1.0")?;
+    let leaders = of_all("first", "1.1.0")?;
+    for leader in &leaders {
+        leader.begins().await?;
+    }
     let led = testbed
         .journal()
         .until("all leases are led", PATIENCE, |entries| {
             (events(entries, EventKind::Leading).count() >= LEASES).then_some(())
         });
-    led.await?;
+    led.await.context(NobodyLed)?;
     let _standbys = [of_all("second", "1.2.0")?, of_all("third", "1.3.0")?];
     sleep(SETTLES).await;
     let with = counted(site).await?;

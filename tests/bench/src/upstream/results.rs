@@ -1,11 +1,13 @@
 //! The figures of all runs, each of which is a line of its own as soon as it has ended.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Not;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::args::{MeasuredCase, RunKind, Subject, UpstreamArgs};
@@ -23,14 +25,28 @@ struct RunLine {
     run: String,
     figures: BTreeMap<String, f64>,
     error: Option<String>,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    nobody_led: bool,
 }
+
+/// A run that failed.
+pub(super) struct FailedRun {
+    pub(super) kind: RunKind,
+    /// Its name and the cause.
+    pub(super) text: String,
+    /// All that failed is that nobody came to lead in time.
+    pub(super) nobody_led: bool,
+}
+
+/// Nobody came to lead in time, although all candidates ran.
+#[derive(Debug)]
+pub(super) struct NobodyLed;
 
 /// Results, by kind and figure.
 pub(super) struct RunResults {
     out: Box<dyn Write>,
     values: BTreeMap<(RunKind, String), Vec<f64>>,
-    /// The runs that failed, each with its name and the cause.
-    pub(super) failed: Vec<(RunKind, String)>,
+    pub(super) failed: Vec<FailedRun>,
 }
 
 /// The least, the middle and the greatest of some values.
@@ -39,6 +55,14 @@ pub(super) struct FigureSpread {
     pub(super) least: f64,
     pub(super) median: f64,
     pub(super) most: f64,
+}
+
+// === impl NobodyLed ===
+
+impl Display for NobodyLed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody led")
+    }
 }
 
 // === impl RunResults ===
@@ -75,8 +99,10 @@ impl RunResults {
         let run = format!("{}-{run}", kind.label());
         let (figures, error) = match played {
             Ok(figures) => (figures, None),
-            Err(error) => (Vec::new(), Some(format!("{error:#}"))),
+            Err(error) => (Vec::new(), Some(error)),
         };
+        let nobody_led = error.as_ref().is_some_and(Error::is::<NobodyLed>);
+        let error = error.map(|error| format!("{error:#}"));
         if let Some(error) = &error {
             eprintln!("{run} failed: {error}");
         }
@@ -88,6 +114,7 @@ impl RunResults {
             run,
             figures,
             error,
+            nobody_led,
         })
     }
 
@@ -109,7 +136,11 @@ impl RunResults {
             // The last line tells the cause, after a journal of the run.
             let cause = error.lines().last().unwrap_or_default();
             let cause = cause.trim_start_matches(": ");
-            self.failed.push((kind, format!("{} ({cause})", line.run)));
+            self.failed.push(FailedRun {
+                kind,
+                text: format!("{} ({cause})", line.run),
+                nobody_led: line.nobody_led,
+            });
         }
         for (figure, value) in line.figures {
             self.values.entry((kind, figure)).or_default().push(value);

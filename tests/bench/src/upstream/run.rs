@@ -9,7 +9,7 @@ use elector_tests::rig::{TestSite, Testbed, between, revisions};
 use tokio::time::sleep;
 
 use super::args::{MeasuredCase, RunKind};
-use super::results::Figures;
+use super::results::{Figures, NobodyLed};
 use super::{fleet, quiet};
 
 /// For what takes longest: a client-go leader that makes room, and expires.
@@ -41,22 +41,27 @@ pub(crate) async fn one(site: Arc<TestSite>, run: u32, kind: RunKind) -> Result<
 
 async fn cold_start(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
     let start = testbed.note("start");
-    let _candidates = [
+    let candidates = [
         kind.candidate(testbed, "newest").version("1.3.0").start()?,
         kind.candidate(testbed, "middle").version("1.2.0").start()?,
         kind.candidate(testbed, "oldest").version("1.1.0").start()?,
     ];
-    let (_, led) = testbed.first_leader(PATIENCE).await?;
+    for candidate in &candidates {
+        candidate.begins().await?;
+    }
+    let (_, led) = testbed.first_leader(PATIENCE).await.context(NobodyLed)?;
     Ok(vec![("start to first leader", seconds(start.at, led))])
 }
 
 async fn hand_over(testbed: &Testbed) -> Result<Figures> {
     let holder = testbed.candidate("holder").version("1.2.0").start()?;
-    holder.leads(PATIENCE).await?;
+    holder.begins().await?;
+    holder.leads(PATIENCE).await.context(NobodyLed)?;
     testbed.stays("holder", 1).await?;
     let arrival = testbed.note("a better one arrives");
     let better = testbed.candidate("better").version("1.1.0").start()?;
-    let led = better.leads(PATIENCE).await?;
+    better.begins().await?;
+    let led = better.leads(PATIENCE).await.context(NobodyLed)?;
     let stopped = holder.stops(arrival).await?;
     let mut figures = vec![
         ("arrival to new leader", seconds(arrival.at, led)),
@@ -77,11 +82,15 @@ async fn hand_over(testbed: &Testbed) -> Result<Figures> {
 
 async fn crash(testbed: &Testbed, run: u32, kind: RunKind) -> Result<Figures> {
     let mut leader = kind.candidate(testbed, "leader").version("1.1.0").start()?;
-    leader.leads(PATIENCE).await?;
-    let _standbys = [
+    leader.begins().await?;
+    leader.leads(PATIENCE).await.context(NobodyLed)?;
+    let standbys = [
         kind.candidate(testbed, "second").version("1.2.0").start()?,
         kind.candidate(testbed, "third").version("1.3.0").start()?,
     ];
+    for standby in &standbys {
+        standby.begins().await?;
+    }
     testbed.stays("leader", 2).await?;
     // The phases of the renew interval in equal measure: the age of the last renewal decides the result.
     sleep(Duration::from_millis(u64::from(run) * 1237 % 3300)).await;
@@ -91,7 +100,8 @@ async fn crash(testbed: &Testbed, run: u32, kind: RunKind) -> Result<Figures> {
         .renew_time
         .context("the leader has not renewed")?;
     let killed = leader.kill()?;
-    let (_, led) = testbed.leader_since(killed, PATIENCE).await?;
+    let led = testbed.leader_since(killed, PATIENCE).await;
+    let (_, led) = led.context(NobodyLed)?;
     Ok(vec![
         ("kill to new leader", seconds(killed.at, led)),
         ("last renewal to new leader", seconds(renewed, led)),
@@ -99,12 +109,15 @@ async fn crash(testbed: &Testbed, run: u32, kind: RunKind) -> Result<Figures> {
 }
 
 async fn equal(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
-    let _candidates = [
+    let candidates = [
         kind.candidate(testbed, "one").start()?,
         kind.candidate(testbed, "two").start()?,
         kind.candidate(testbed, "three").start()?,
     ];
-    testbed.first_leader(PATIENCE).await?;
+    for candidate in &candidates {
+        candidate.begins().await?;
+    }
+    testbed.first_leader(PATIENCE).await.context(NobodyLed)?;
     sleep(WATCHED).await;
     Ok(vec![("terms in 150 s", testbed.terms() as f64)])
 }

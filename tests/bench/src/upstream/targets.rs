@@ -12,12 +12,12 @@ const TARGETS: [(ComparisonRow, Subject, f64); 4] = [
     (QUIET, Subject::Ours, 0.32),
 ];
 
-/// A sentence for each run that failed where our elector elects, for each fleet of ours that was not wholly led, and for each
-/// target of these kinds that is missed or has no figure. That others elect nobody in time is a finding, which the table tells.
+/// A sentence for each run that failed, for each fleet of ours that was not wholly led, and for each target of these kinds
+/// that is missed or has no figure. That others elect nobody in time is a finding, which the table tells.
 pub(super) fn missed(results: &RunResults, judged: &[RunKind]) -> Vec<String> {
     let failed = results.failed.iter();
-    let failed = failed.filter(|(kind, _)| kind.subject.is_elected_by_us());
-    let failed = failed.map(|(_, run)| format!("failed: {run}"));
+    let failed = failed.filter(|run| run.kind.subject.is_elected_by_us() || !run.nobody_led);
+    let failed = failed.map(|run| format!("failed: {}", run.text));
     let is_judged = |row: &ComparisonRow, subject| {
         let (case, both) = (row.case, [subject, Subject::BuiltIn]);
         both.iter().all(|subject| {
@@ -48,7 +48,7 @@ pub(super) fn missed(results: &RunResults, judged: &[RunKind]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::upstream::args::MeasuredCase;
-    use crate::upstream::results::{LEASES_LED, UNTIL_ALL_LED};
+    use crate::upstream::results::{LEASES_LED, NobodyLed, UNTIL_ALL_LED};
 
     #[test]
     fn a_fleet_of_ours_that_is_not_wholly_led_is_told() {
@@ -80,10 +80,18 @@ mod tests {
             add(row.case, Subject::BuiltIn, row.figure, built_in);
         }
         add(CRASH.case, Subject::ClientGo, CRASH.figure, 7.7);
-        for subject in [Subject::Ours, Subject::BuiltIn] {
-            let failed = Err(anyhow::anyhow!("no leader").context("0.1 start\n0.2 ping\n"));
+        for (subject, run, error) in [
+            (Subject::Ours, 3, anyhow::anyhow!("late").context(NobodyLed)),
+            (
+                Subject::BuiltIn,
+                3,
+                anyhow::anyhow!("late").context(NobodyLed),
+            ),
+            (Subject::BuiltIn, 4, anyhow::anyhow!("no program")),
+        ] {
+            let failed = Err(error.context("0.1 start\n0.2 ping\n"));
             results
-                .add(kind(MeasuredCase::Equal, subject), 3, failed)
+                .add(kind(MeasuredCase::Equal, subject), run, failed)
                 .unwrap();
         }
         let asked = |cases: &[MeasuredCase]| {
@@ -91,16 +99,20 @@ mod tests {
             let kinds = cases.iter().map(|case| subjects.map(|it| kind(*case, it)));
             kinds.flatten().collect::<Vec<_>>()
         };
-        let failed = "failed: equal-ours-3 (no leader)";
-        assert_eq!(missed(&results, &[]), [failed]);
+        let failed = [
+            "failed: equal-ours-3 (nobody led: late)",
+            "failed: equal-built-in-4 (no program)",
+        ];
+        assert_eq!(missed(&results, &[]), failed);
         let all = [CRASH.case, GAP.case, QUIET.case];
         let told = [
-            failed,
+            failed[0],
+            failed[1],
             "leader is killed: until the next leads: client-go ÷ built-in is 0.7700, and the target is at most 0.76",
             "hand-over to a better one: time without a leader: ours ÷ built-in is 0.0300, and the target is at most 0.02",
             "quiet lease, 3 candidates: requests in a second: ours ÷ built-in is unknown, and the target is at most 0.32",
         ];
         assert_eq!(missed(&results, &asked(&all)), told);
-        assert_eq!(missed(&results, &asked(&all[..1])), told[..2]);
+        assert_eq!(missed(&results, &asked(&all[..1])), told[..3]);
     }
 }
