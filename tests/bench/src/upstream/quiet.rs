@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use super::args::RunKind;
 use super::results::{Figures, NobodyLed};
+use super::run::begun;
 use crate::scale::ScrapedFigures;
 
 /// Each with three candidates.
@@ -45,9 +46,7 @@ pub(super) async fn requests(testbed: &Testbed, kind: RunKind) -> Result<Figures
     };
     // The best one is there first, so that no lease is handed over.
     let leaders = of_all("first", "1.1.0")?;
-    for leader in &leaders {
-        leader.begins().await?;
-    }
+    begun(&leaders).await?;
     let led = testbed
         .journal()
         .until("all leases are led", PATIENCE, |entries| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
-use elector_tests::rig::{TestSite, Testbed, between, revisions};
+use elector_tests::rig::{StartedCandidate, TestSite, Testbed, between, revisions};
 use tokio::time::sleep;
 
 use super::args::{MeasuredCase, RunKind};
@@ -46,9 +46,7 @@ async fn cold_start(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
         kind.candidate(testbed, "middle").version("1.2.0").start()?,
         kind.candidate(testbed, "oldest").version("1.1.0").start()?,
     ];
-    for candidate in &candidates {
-        candidate.begins().await?;
-    }
+    begun(&candidates).await?;
     let (_, led) = testbed.first_leader(PATIENCE).await.context(NobodyLed)?;
     Ok(vec![("start to first leader", seconds(start.at, led))])
 }
@@ -88,9 +86,7 @@ async fn crash(testbed: &Testbed, run: u32, kind: RunKind) -> Result<Figures> {
         kind.candidate(testbed, "second").version("1.2.0").start()?,
         kind.candidate(testbed, "third").version("1.3.0").start()?,
     ];
-    for standby in &standbys {
-        standby.begins().await?;
-    }
+    begun(&standbys).await?;
     testbed.stays("leader", 2).await?;
     // The phases of the renew interval in equal measure: the age of the last renewal decides the result.
     sleep(Duration::from_millis(u64::from(run) * 1237 % 3300)).await;
@@ -114,12 +110,18 @@ async fn equal(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
         kind.candidate(testbed, "two").start()?,
         kind.candidate(testbed, "three").start()?,
     ];
-    for candidate in &candidates {
-        candidate.begins().await?;
-    }
+    begun(&candidates).await?;
     testbed.first_leader(PATIENCE).await.context(NobodyLed)?;
     sleep(WATCHED).await;
     Ok(vec![("terms in 150 s", testbed.terms() as f64)])
+}
+
+/// Waits until all of these run: what comes to be led by none of them after that says something about the election.
+pub(super) async fn begun(candidates: &[StartedCandidate]) -> Result<()> {
+    for candidate in candidates {
+        candidate.begins().await?;
+    }
+    Ok(())
 }
 
 fn seconds(earlier: Timestamp, later: Timestamp) -> f64 {
