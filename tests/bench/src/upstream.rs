@@ -9,6 +9,7 @@
 
 mod args;
 mod fleet;
+mod nobody_led;
 mod picture;
 mod plain_fleet;
 mod quiet;

@@ -8,8 +8,8 @@ use http::Request;
 use tokio::time::sleep;
 
 use super::args::RunKind;
-use super::results::{Figures, NobodyLed};
-use super::run::begun;
+use super::nobody_led::{NobodyLed, all_begin};
+use super::results::Figures;
 use crate::scale::ScrapedFigures;
 
 /// Each with three candidates.
@@ -46,7 +46,7 @@ pub(super) async fn requests(testbed: &Testbed, kind: RunKind) -> Result<Figures
     };
     // The best one is there first, so that no lease is handed over.
     let leaders = of_all("first", "1.1.0")?;
-    begun(&leaders).await?;
+    all_begin(&leaders).await?;
     let led = testbed
         .journal()
         .until("all leases are led", PATIENCE, |entries| {

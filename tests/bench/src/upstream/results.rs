@@ -1,7 +1,6 @@
 //! The figures of all runs, each of which is a line of its own as soon as it has ended.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Not;
@@ -11,6 +10,7 @@ use anyhow::{Context as _, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::args::{MeasuredCase, RunKind, Subject, UpstreamArgs};
+use super::nobody_led::NobodyLed;
 
 /// The figures of one run by name: seconds, and numbers of things.
 pub(super) type Figures = Vec<(&'static str, f64)>;
@@ -38,10 +38,6 @@ pub(super) struct FailedRun {
     pub(super) nobody_led: bool,
 }
 
-/// Nobody came to lead in time, although all candidates ran.
-#[derive(Debug)]
-pub(super) struct NobodyLed;
-
 /// Results, by kind and figure.
 pub(super) struct RunResults {
     out: Box<dyn Write>,
@@ -55,14 +51,6 @@ pub(super) struct FigureSpread {
     pub(super) least: f64,
     pub(super) median: f64,
     pub(super) most: f64,
-}
-
-// === impl NobodyLed ===
-
-impl Display for NobodyLed {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody led")
-    }
 }
 
 // === impl RunResults ===

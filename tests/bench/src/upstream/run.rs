@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
-use elector_tests::rig::{StartedCandidate, TestSite, Testbed, between, revisions};
+use elector_tests::rig::{TestSite, Testbed, between, revisions};
 use tokio::time::sleep;
 
 use super::args::{MeasuredCase, RunKind};
-use super::results::{Figures, NobodyLed};
+use super::nobody_led::{NobodyLed, all_begin};
+use super::results::Figures;
 use super::{fleet, quiet};
 
 /// For what takes longest: a client-go leader that makes room, and expires.
@@ -46,7 +47,7 @@ async fn cold_start(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
         kind.candidate(testbed, "middle").version("1.2.0").start()?,
         kind.candidate(testbed, "oldest").version("1.1.0").start()?,
     ];
-    begun(&candidates).await?;
+    all_begin(&candidates).await?;
     let (_, led) = testbed.first_leader(PATIENCE).await.context(NobodyLed)?;
     Ok(vec![("start to first leader", seconds(start.at, led))])
 }
@@ -86,7 +87,7 @@ async fn crash(testbed: &Testbed, run: u32, kind: RunKind) -> Result<Figures> {
         kind.candidate(testbed, "second").version("1.2.0").start()?,
         kind.candidate(testbed, "third").version("1.3.0").start()?,
     ];
-    begun(&standbys).await?;
+    all_begin(&standbys).await?;
     testbed.stays("leader", 2).await?;
     // The phases of the renew interval in equal measure: the age of the last renewal decides the result.
     sleep(Duration::from_millis(u64::from(run) * 1237 % 3300)).await;
@@ -110,18 +111,10 @@ async fn equal(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
         kind.candidate(testbed, "two").start()?,
         kind.candidate(testbed, "three").start()?,
     ];
-    begun(&candidates).await?;
+    all_begin(&candidates).await?;
     testbed.first_leader(PATIENCE).await.context(NobodyLed)?;
     sleep(WATCHED).await;
     Ok(vec![("terms in 150 s", testbed.terms() as f64)])
-}
-
-/// Waits until all of these run: what comes to be led by none of them after that says something about the election.
-pub(super) async fn begun(candidates: &[StartedCandidate]) -> Result<()> {
-    for candidate in candidates {
-        candidate.begins().await?;
-    }
-    Ok(())
 }
 
 fn seconds(earlier: Timestamp, later: Timestamp) -> f64 {

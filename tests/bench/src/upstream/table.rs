@@ -193,7 +193,7 @@ fn number(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::args::RunKind;
-    use super::super::results::NobodyLed;
+    use super::super::nobody_led::NobodyLed;
     use super::*;
 
     #[test]

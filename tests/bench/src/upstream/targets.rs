@@ -48,7 +48,8 @@ pub(super) fn missed(results: &RunResults, judged: &[RunKind]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::upstream::args::MeasuredCase;
-    use crate::upstream::results::{LEASES_LED, NobodyLed, UNTIL_ALL_LED};
+    use crate::upstream::nobody_led::NobodyLed;
+    use crate::upstream::results::{LEASES_LED, UNTIL_ALL_LED};
 
     #[test]
     fn a_fleet_of_ours_that_is_not_wholly_led_is_told() {
