@@ -1,7 +1,5 @@
 //! The actions of a schedule, carried out on the simulation.
 
-use std::time::Duration;
-
 use elector_api::CandidateApi;
 use elector_apiserver::{ApiServer, Fault, NativeCandidates, RequestVerb, Rule};
 use serde_json::json;
@@ -83,12 +81,14 @@ impl Simulation {
                 self.start_foreign_client(client, lease, lasts, fault)
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
-            FaultKind::HideCandidates(lasts) => {
-                self.serve_candidates(NativeCandidates::Absent, Some((fault, lasts)));
-                false
-            }
-            FaultKind::DowngradeCandidates(lasts) => {
-                self.serve_candidates(NativeCandidates::V1Alpha2, Some((fault, lasts)));
+            FaultKind::HideCandidates(lasts) | FaultKind::DowngradeCandidates(lasts) => {
+                let native = match kind {
+                    FaultKind::HideCandidates(_) => NativeCandidates::Absent,
+                    _ => NativeCandidates::V1Alpha2,
+                };
+                let until = self.context.log().now() + lasts;
+                self.hidden.push((fault, until, native));
+                self.serve_candidates(native);
                 false
             }
             FaultKind::SpoilWork(lease, how, _) => {
@@ -143,11 +143,12 @@ impl Simulation {
             }
             FaultKind::Say(lease, word, _) => self.unsay(lease, word).await,
             FaultKind::StandDown(who, ..) => self.stand_up(who),
-            FaultKind::DowngradeCandidates(_) => {
-                self.serve_candidates(NativeCandidates::V1Beta1AndV1Alpha2, None);
-            }
-            FaultKind::HideCandidates(_) => {
-                self.serve_candidates(NativeCandidates::V1Beta1, None);
+            FaultKind::HideCandidates(_) | FaultKind::DowngradeCandidates(_) => {
+                self.hidden.retain(|(other, ..)| *other != fault);
+                self.serve_candidates(match kind {
+                    FaultKind::HideCandidates(_) => NativeCandidates::V1Beta1,
+                    _ => NativeCandidates::V1Beta1AndV1Alpha2,
+                });
             }
             FaultKind::SpoilWork(..) => {
                 let leader = self.context.state().work.unspoil(fault);
@@ -214,16 +215,17 @@ impl Simulation {
         newest > backup.revision()
     }
 
-    /// Changes the built-in versions of LeaseCandidates, whose objects stay in the store, if there are any. The fault
-    /// strikes for so long when a process is told of it.
-    fn serve_candidates(&self, native: NativeCandidates, fault: Option<(usize, Duration)>) {
+    /// Changes the built-in versions of LeaseCandidates, whose objects stay in the store, if there are any, to those of the
+    /// newest fault that has not ended. That one strikes until its end when a process is told of it.
+    fn serve_candidates(&mut self, otherwise: NativeCandidates) {
         if self.plan.setup.custom || self.plan.setup.unserved {
             return;
         }
+        let newest = self.hidden.last();
+        let native = newest.map_or(otherwise, |(.., native)| *native);
         self.server.serve_candidates(native, false);
-        let now = self.context.log().now();
         let state = &mut *self.context.state();
-        state.effects.hidden = fault.map(|(fault, lasts)| (fault, now + lasts));
+        state.effects.hidden = newest.map(|(fault, until, _)| (*fault, *until));
         state.api = match native {
             NativeCandidates::V1Alpha2 => CandidateApi::V1Alpha2,
             _ => CandidateApi::V1Beta1,

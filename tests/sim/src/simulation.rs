@@ -50,6 +50,9 @@ pub(crate) struct Simulation {
     pub(crate) foreign_clients: JoinSet<()>,
     /// The number of faults that keep the electors away at present.
     pub(crate) electors_away: u32,
+    /// The faults by which other LeaseCandidates than usual are served at present, or none: their places in the plan, and
+    /// their ends.
+    pub(crate) hidden: Vec<(usize, Duration, NativeCandidates)>,
     /// The backups that faults will restore, with their times, by their places in the plan.
     pub(crate) backups: BTreeMap<usize, (Duration, Backup)>,
 }
@@ -125,6 +128,7 @@ impl Simulation {
             twins: Vec::new(),
             foreign_clients: JoinSet::new(),
             electors_away: 0,
+            hidden: Vec::new(),
             backups: BTreeMap::new(),
         }
     }
