@@ -9,7 +9,6 @@
 
 mod args;
 mod fleet;
-mod nobody_led;
 mod picture;
 mod plain_fleet;
 mod quiet;
@@ -17,6 +16,7 @@ mod results;
 mod run;
 mod table;
 mod targets;
+mod unelected;
 
 use std::fs;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ struct ElectionSite {
 ///
 /// # Errors
 /// When a program cannot be built, a cluster that is not one fleet's alone does not start, or a file cannot be written; after
-/// all is written, when a run has failed, unless nobody led and our elector did not elect, or a target is missed.
+/// all is written, when a run has failed, unless nobody was elected and our elector did not elect, or a target is missed.
 pub async fn run(args: &UpstreamArgs) -> Result<()> {
     let began = Instant::now();
     let read = |path| fs::read_to_string(path).with_context(|| format!("failed to read {path:?}"));

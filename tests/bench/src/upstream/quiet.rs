@@ -8,8 +8,8 @@ use http::Request;
 use tokio::time::sleep;
 
 use super::args::RunKind;
-use super::nobody_led::{NobodyLed, all_begin};
 use super::results::Figures;
+use super::unelected::{Unelected, all_begin};
 use crate::scale::ScrapedFigures;
 
 /// Each with three candidates.
@@ -52,7 +52,7 @@ pub(super) async fn requests(testbed: &Testbed, kind: RunKind) -> Result<Figures
         .until("all leases are led", PATIENCE, |entries| {
             (events(entries, EventKind::Leading).count() >= LEASES).then_some(())
         });
-    led.await.context(NobodyLed)?;
+    led.await.context(Unelected)?;
     let _standbys = [of_all("second", "1.2.0")?, of_all("third", "1.3.0")?];
     sleep(SETTLES).await;
     let with = counted(site).await?;

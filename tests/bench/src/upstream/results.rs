@@ -10,7 +10,7 @@ use anyhow::{Context as _, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::args::{MeasuredCase, RunKind, Subject, UpstreamArgs};
-use super::nobody_led::NobodyLed;
+use super::unelected::Unelected;
 
 /// The figures of one run by name: seconds, and numbers of things.
 pub(super) type Figures = Vec<(&'static str, f64)>;
@@ -26,7 +26,7 @@ struct RunLine {
     figures: BTreeMap<String, f64>,
     error: Option<String>,
     #[serde(default, skip_serializing_if = "Not::not")]
-    nobody_led: bool,
+    unelected: bool,
 }
 
 /// A run that failed.
@@ -34,8 +34,8 @@ pub(super) struct FailedRun {
     pub(super) kind: RunKind,
     /// Its name and the cause.
     pub(super) text: String,
-    /// All that failed is that nobody came to lead in time.
-    pub(super) nobody_led: bool,
+    /// All that failed is that nobody was elected in time.
+    pub(super) unelected: bool,
 }
 
 /// Results, by kind and figure.
@@ -89,7 +89,7 @@ impl RunResults {
             Ok(figures) => (figures, None),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let nobody_led = error.as_ref().is_some_and(Error::is::<NobodyLed>);
+        let unelected = error.as_ref().is_some_and(Error::is::<Unelected>);
         let error = error.map(|error| format!("{error:#}"));
         if let Some(error) = &error {
             eprintln!("{run} failed: {error}");
@@ -102,7 +102,7 @@ impl RunResults {
             run,
             figures,
             error,
-            nobody_led,
+            unelected,
         })
     }
 
@@ -127,7 +127,7 @@ impl RunResults {
             self.failed.push(FailedRun {
                 kind,
                 text: format!("{} ({cause})", line.run),
-                nobody_led: line.nobody_led,
+                unelected: line.unelected,
             });
         }
         for (figure, value) in line.figures {

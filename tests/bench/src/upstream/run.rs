@@ -9,8 +9,8 @@ use elector_tests::rig::{TestSite, Testbed, between, revisions};
 use tokio::time::sleep;
 
 use super::args::{MeasuredCase, RunKind};
-use super::nobody_led::{NobodyLed, all_begin};
 use super::results::Figures;
+use super::unelected::{Unelected, all_begin};
 use super::{fleet, quiet};
 
 /// For what takes longest: a client-go leader that makes room, and expires.
@@ -48,19 +48,19 @@ async fn cold_start(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
         kind.candidate(testbed, "oldest").version("1.1.0").start()?,
     ];
     all_begin(&candidates).await?;
-    let (_, led) = testbed.first_leader(PATIENCE).await.context(NobodyLed)?;
+    let (_, led) = testbed.first_leader(PATIENCE).await.context(Unelected)?;
     Ok(vec![("start to first leader", seconds(start.at, led))])
 }
 
 async fn hand_over(testbed: &Testbed) -> Result<Figures> {
     let holder = testbed.candidate("holder").version("1.2.0").start()?;
     holder.begins().await?;
-    holder.leads(PATIENCE).await.context(NobodyLed)?;
+    holder.leads(PATIENCE).await.context(Unelected)?;
     testbed.stays("holder", 1).await?;
     let arrival = testbed.note("a better one arrives");
     let better = testbed.candidate("better").version("1.1.0").start()?;
     better.begins().await?;
-    let led = better.leads(PATIENCE).await.context(NobodyLed)?;
+    let led = better.leads(PATIENCE).await.context(Unelected)?;
     let stopped = holder.stops(arrival).await?;
     let mut figures = vec![
         ("arrival to new leader", seconds(arrival.at, led)),
@@ -82,7 +82,7 @@ async fn hand_over(testbed: &Testbed) -> Result<Figures> {
 async fn crash(testbed: &Testbed, run: u32, kind: RunKind) -> Result<Figures> {
     let mut leader = kind.candidate(testbed, "leader").version("1.1.0").start()?;
     leader.begins().await?;
-    leader.leads(PATIENCE).await.context(NobodyLed)?;
+    leader.leads(PATIENCE).await.context(Unelected)?;
     let standbys = [
         kind.candidate(testbed, "second").version("1.2.0").start()?,
         kind.candidate(testbed, "third").version("1.3.0").start()?,
@@ -98,7 +98,7 @@ async fn crash(testbed: &Testbed, run: u32, kind: RunKind) -> Result<Figures> {
         .context("the leader has not renewed")?;
     let killed = leader.kill()?;
     let led = testbed.leader_since(killed, PATIENCE).await;
-    let (_, led) = led.context(NobodyLed)?;
+    let (_, led) = led.context(Unelected)?;
     Ok(vec![
         ("kill to new leader", seconds(killed.at, led)),
         ("last renewal to new leader", seconds(renewed, led)),
@@ -112,7 +112,7 @@ async fn equal(testbed: &Testbed, kind: RunKind) -> Result<Figures> {
         kind.candidate(testbed, "three").start()?,
     ];
     all_begin(&candidates).await?;
-    testbed.first_leader(PATIENCE).await.context(NobodyLed)?;
+    testbed.first_leader(PATIENCE).await.context(Unelected)?;
     sleep(WATCHED).await;
     Ok(vec![("terms in 150 s", testbed.terms() as f64)])
 }

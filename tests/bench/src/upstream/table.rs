@@ -193,7 +193,7 @@ fn number(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::args::RunKind;
-    use super::super::nobody_led::NobodyLed;
+    use super::super::unelected::Unelected;
     use super::*;
 
     #[test]
@@ -221,13 +221,13 @@ mod tests {
             case,
             subject: Subject::Plain,
         };
-        let failed = Err(anyhow::anyhow!("late").context(NobodyLed));
+        let failed = Err(anyhow::anyhow!("late").context(Unelected));
         results.add(kind, 3, failed).unwrap();
         let table = table(&results);
         for part in [
             "| leader is killed: until the next leads | 10.0 s / **11.5 s** / 14.0 s |  | **23.0 s** |  | 0.50 |  |\n",
             "led |  |  | **never**, 1 of 2 runs: 512 after 5 min |  |  |  |\n",
-            "Failed, and left out: crash-plain-3 (nobody led: late).",
+            "Failed, and left out: crash-plain-3 (nobody was elected: late).",
         ] {
             assert!(table.contains(part), "{part} in {table}");
         }
@@ -237,7 +237,7 @@ mod tests {
         let mut again = RunResults::to(Some(folder.path().join("again"))).unwrap();
         again.take_lines(&lines).unwrap();
         assert_eq!(super::table(&again), table);
-        assert!(again.failed.iter().all(|run| run.nobody_led));
+        assert!(again.failed.iter().all(|run| run.unelected));
         let error = again
             .take_lines("{\"run\":\"crash-9\",\"figures\":{}}")
             .unwrap_err();

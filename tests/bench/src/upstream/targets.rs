@@ -16,7 +16,7 @@ const TARGETS: [(ComparisonRow, Subject, f64); 4] = [
 /// that is missed or has no figure. That others elect nobody in time is a finding, which the table tells.
 pub(super) fn missed(results: &RunResults, judged: &[RunKind]) -> Vec<String> {
     let failed = results.failed.iter();
-    let failed = failed.filter(|run| run.kind.subject.is_elected_by_us() || !run.nobody_led);
+    let failed = failed.filter(|run| run.kind.subject.is_elected_by_us() || !run.unelected);
     let failed = failed.map(|run| format!("failed: {}", run.text));
     let is_judged = |row: &ComparisonRow, subject| {
         let (case, both) = (row.case, [subject, Subject::BuiltIn]);
@@ -48,8 +48,8 @@ pub(super) fn missed(results: &RunResults, judged: &[RunKind]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::upstream::args::MeasuredCase;
-    use crate::upstream::nobody_led::NobodyLed;
     use crate::upstream::results::{LEASES_LED, UNTIL_ALL_LED};
+    use crate::upstream::unelected::Unelected;
 
     #[test]
     fn a_fleet_of_ours_that_is_not_wholly_led_is_told() {
@@ -82,11 +82,11 @@ mod tests {
         }
         add(CRASH.case, Subject::ClientGo, CRASH.figure, 7.7);
         for (subject, run, error) in [
-            (Subject::Ours, 3, anyhow::anyhow!("late").context(NobodyLed)),
+            (Subject::Ours, 3, anyhow::anyhow!("late").context(Unelected)),
             (
                 Subject::BuiltIn,
                 3,
-                anyhow::anyhow!("late").context(NobodyLed),
+                anyhow::anyhow!("late").context(Unelected),
             ),
             (Subject::BuiltIn, 4, anyhow::anyhow!("no program")),
         ] {
@@ -101,7 +101,7 @@ mod tests {
             kinds.flatten().collect::<Vec<_>>()
         };
         let failed = [
-            "failed: equal-ours-3 (nobody led: late)",
+            "failed: equal-ours-3 (nobody was elected: late)",
             "failed: equal-built-in-4 (no program)",
         ];
         assert_eq!(missed(&results, &[]), failed);
