@@ -93,13 +93,15 @@ impl InputHandler {
             WatchEvent::Gap { namespace } => self.view.handle_lease_gap(&namespace),
             WatchEvent::Rewound { .. } => return Err(Restored),
             WatchEvent::Listed {
-                namespace, items, ..
+                namespace,
+                version,
+                items,
             } => {
                 let ours = items.into_leases();
                 let ours = ours
                     .filter(|seen| self.serves(&seen.key.namespace))
                     .collect();
-                self.view.handle_leases(now, &namespace, ours)?;
+                self.view.handle_leases(now, &namespace, version, ours)?;
             }
             WatchEvent::Synced => self.log_recovery(now, "leases"),
             WatchEvent::Applied(lease) => {
@@ -130,13 +132,15 @@ impl InputHandler {
             WatchEvent::Gap { namespace } => self.view.handle_candidate_gap(&namespace),
             WatchEvent::Rewound { .. } => return Err(Restored),
             WatchEvent::Listed {
-                namespace, items, ..
+                namespace,
+                version,
+                items,
             } => {
                 let items: Vec<_> = items
                     .into_candidates()
                     .filter_map(|parsed| self.admit(now, parsed))
                     .collect();
-                self.view.handle_candidates(now, &namespace, items);
+                self.view.handle_candidates(now, &namespace, version, items);
             }
             WatchEvent::Synced => self.log_recovery(now, "candidates"),
             WatchEvent::Applied(candidate) => {

@@ -21,17 +21,16 @@ impl View {
             .insert(watched.clone(), self.newest_candidate);
     }
 
-    /// A complete list of those.
+    /// A complete list of those, at this version of the store.
     pub(crate) fn handle_candidates(
         &mut self,
         now: Instant,
         watched: &Option<Arc<str>>,
+        at: ResourceVersion,
         mut candidates: Vec<CandidateSeen>,
     ) {
-        let floor = self
-            .candidate_floor
-            .remove(watched)
-            .unwrap_or(ResourceVersion(0));
+        let floor = self.candidate_floor.remove(watched);
+        let floor = floor.map_or(at, |it| it.max(at));
         self.candidates_listed.insert(watched.clone());
         let listed: BTreeSet<_> = candidates.iter().map(CandidateSeen::name).collect();
         // Removal makes room, and where there is no room for all the oldest are kept.
@@ -46,7 +45,7 @@ impl View {
         }
         candidates.sort_by_cached_key(|seen| Seniority::of(&seen.candidate));
         for seen in candidates {
-            // A reply may have brought a later revision while the list was under way.
+            // A reply may have brought a later revision than that of the list.
             let known = self.known(&seen).map(|known| known.version);
             if !known.is_some_and(|known| seen.candidate.version < known && known > floor) {
                 self.update_candidate(now, seen, NewsSource::List);

@@ -19,21 +19,20 @@ impl View {
         self.lease_floor.insert(watched.clone(), self.newest_lease);
     }
 
-    /// A complete list of those.
+    /// A complete list of those, at this version of the store.
     ///
     /// # Errors
     ///
-    /// When it is older than what was known before it was asked for; the view must then be thrown away.
+    /// When it is older than what was known before it was asked for, or than a reply of before it says; the view must then
+    /// be thrown away.
     pub(crate) fn handle_leases(
         &mut self,
         now: Instant,
         watched: &Option<Arc<str>>,
+        at: ResourceVersion,
         leases: Vec<LeaseSeen>,
     ) -> Result<(), Restored> {
-        let floor = self
-            .lease_floor
-            .remove(watched)
-            .unwrap_or(ResourceVersion(0));
+        let floor = self.lease_floor.remove(watched).map_or(at, |it| it.max(at));
         let listed: BTreeSet<LeaseKey> = leases.iter().map(|seen| seen.key.clone()).collect();
         let restored = leases.iter().any(|seen| {
             let known = self.lease_version(&seen.key);
@@ -45,7 +44,7 @@ impl View {
         self.leases_listed.insert(watched.clone(), now);
         for seen in leases {
             let newer_known = |known| seen.version.is_some_and(|version| version < known);
-            // A reply may have brought a later revision while the list was under way.
+            // A reply may have brought a later revision than that of the list.
             if !self.lease_version(&seen.key).is_some_and(newer_known) {
                 self.update_lease(now, seen, NewsSource::List);
             }

@@ -21,6 +21,9 @@ struct ViewScene {
     now: u64,
 }
 
+/// The version of a list that is told from others by what was known before it.
+const LISTED: ResourceVersion = ResourceVersion(0);
+
 fn key(name: &str) -> LeaseKey {
     LeaseKey::new("ns", name)
 }
@@ -114,14 +117,14 @@ impl ViewScene {
     fn list_leases(&mut self, leases: Vec<LeaseSeen>) {
         self.view.handle_lease_gap(&None);
         self.view
-            .handle_leases(time(self.now), &None, leases)
+            .handle_leases(time(self.now), &None, LISTED, leases)
             .unwrap();
     }
 
     fn list_candidates(&mut self, candidates: Vec<CandidateSeen>) {
         self.view.handle_candidate_gap(&None);
         self.view
-            .handle_candidates(time(self.now), &None, candidates);
+            .handle_candidates(time(self.now), &None, LISTED, candidates);
     }
 
     fn lease(&mut self, seen: LeaseSeen) {
@@ -185,11 +188,11 @@ impl ViewScene {
 fn it_is_synced_when_every_namespace_has_listed_both_kinds() {
     let (a, b) = (Some("a".into()), Some("b".into()));
     let mut view = View::new([a.clone(), b.clone()]);
-    view.handle_leases(time(1), &a, vec![]).unwrap();
-    view.handle_leases(time(1), &b, vec![]).unwrap();
-    view.handle_candidates(time(1), &a, vec![]);
+    view.handle_leases(time(1), &a, LISTED, vec![]).unwrap();
+    view.handle_leases(time(1), &b, LISTED, vec![]).unwrap();
+    view.handle_candidates(time(1), &a, LISTED, vec![]);
     assert!(!view.is_synced());
-    view.handle_candidates(time(1), &b, vec![]);
+    view.handle_candidates(time(1), &b, LISTED, vec![]);
     assert!(view.is_synced());
 }
 
@@ -260,11 +263,11 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
     world.view.handle_candidate_reply(now, answered);
     world
         .view
-        .handle_leases(now, &None, vec![lease("l", 11, held("a", 1))])
+        .handle_leases(now, &None, LISTED, vec![lease("l", 11, held("a", 1))])
         .unwrap();
     world
         .view
-        .handle_candidates(now, &None, vec![candidate("a", "l", 10)]);
+        .handle_candidates(now, &None, LISTED, vec![candidate("a", "l", 10)]);
     let expected = Some(ResourceVersion(20));
     assert_eq!(world.view.lease_version(&key("l")), expected);
     let known = |world: &ViewScene| {
@@ -274,11 +277,35 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
     assert_eq!(known(&world), ResourceVersion(21));
     // An object that a list shows newer counts.
     let listed = vec![candidate("a", "l", 22)];
-    world.view.handle_candidates(now, &None, listed);
+    world.view.handle_candidates(now, &None, LISTED, listed);
     assert_eq!(known(&world), ResourceVersion(22));
     // A list that was asked for after that shows what there is, also of a store that went back.
     world.list_candidates(vec![candidate("a", "l", 5)]);
     assert_eq!(known(&world), ResourceVersion(5));
+}
+
+#[test]
+fn a_list_of_a_restored_store_undoes_what_a_reply_brought_before() {
+    let mut world = ViewScene::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.lease(lease("l", 11, held("a", 1)));
+    world.view.handle_lease_gap(&None);
+    world.view.handle_candidate_gap(&None);
+    let now = time(world.now);
+    let reply = lease("l", 20, held("a", 2));
+    world.view.handle_lease_reply(now, reply);
+    world
+        .view
+        .handle_candidate_reply(now, candidate("a", "l", 21));
+    let at = ResourceVersion(1_000_000);
+    let listed = vec![candidate("a", "l", 10)];
+    world.view.handle_candidates(now, &None, at, listed);
+    let election = world.view.election(&key("l")).unwrap().unwrap();
+    let known = election.candidates().next().unwrap().version;
+    assert_eq!(known, ResourceVersion(10));
+    let listed = vec![lease("l", 11, held("a", 1))];
+    let found = world.view.handle_leases(now, &None, at, listed);
+    assert_eq!(found, Err(Restored));
 }
 
 #[test]

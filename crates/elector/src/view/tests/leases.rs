@@ -5,7 +5,7 @@ use elector_protocol::elector::{Action, Effect, Settings};
 use elector_protocol::{LeaseRecord, Timestamp};
 use serde_json::json;
 
-use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
+use super::{LISTED, ViewScene, candidate, held, id, key, lease, malformed, time};
 use crate::leadership_change::ExpectedGrant;
 use crate::view::{LeaseSeen, LeaseVersion, ResourceVersion, Restored};
 
@@ -133,7 +133,10 @@ fn a_list_or_a_read_from_before_what_was_known_is_a_restored_store() {
     assert_eq!(world.view.handle_lease_read(now, old(), known), expected);
     world.view.handle_lease_gap(&None);
     let expected = Err(Restored);
-    assert_eq!(world.view.handle_leases(now, &None, vec![old()]), expected);
+    assert_eq!(
+        world.view.handle_leases(now, &None, LISTED, vec![old()]),
+        expected
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use elector_protocol::{
     Timestamp,
 };
 
-use super::{ViewScene, candidate, held, id, lease, time};
+use super::{LISTED, ViewScene, candidate, held, id, lease, time};
 use crate::view::limits::bytes_of;
 use crate::view::{
     CandidateSeen, LEASE_CANDIDATES, LimitHit, NAMESPACE_CANDIDATES, ResourceVersion,
@@ -233,7 +233,9 @@ fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
     assert_eq!(world.names("l00099"), [""; 0]);
     // There is room again where candidates go.
     let area = Some("ns".into());
-    world.view.handle_candidates(time(world.now), &area, vec![]);
+    world
+        .view
+        .handle_candidates(time(world.now), &area, LISTED, vec![]);
     assert_eq!(world.view.candidate_index.len(), 1);
     world.candidate(one_each(count + 4));
     assert_eq!(world.view.candidate_index.len(), 2);

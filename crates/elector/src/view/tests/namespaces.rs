@@ -5,7 +5,7 @@ use std::sync::Arc;
 use elector_protocol::elector::{Action, Settings};
 use elector_protocol::{LeaseRecord, Timestamp};
 
-use super::{candidate, held, id, lease, time};
+use super::{LISTED, candidate, held, id, lease, time};
 use crate::view::{CandidateSeen, LeaseKey, LeaseSeen, ResourceVersion, Restored, View};
 
 fn watched(name: &str) -> Option<Arc<str>> {
@@ -35,10 +35,10 @@ fn both() -> View {
     let mut view = View::new([watched("a"), watched("b")]);
     for (namespace, version) in [("a", 10), ("b", 11)] {
         let seen = vec![lease_in(namespace, version, held("x", 1))];
-        view.handle_leases(time(1_000), &watched(namespace), seen)
+        view.handle_leases(time(1_000), &watched(namespace), LISTED, seen)
             .unwrap();
         let seen = vec![candidate_in(namespace, version)];
-        view.handle_candidates(time(1_000), &watched(namespace), seen);
+        view.handle_candidates(time(1_000), &watched(namespace), LISTED, seen);
     }
     while view.next_dirty().is_some() {}
     view
@@ -54,14 +54,14 @@ fn candidates(view: &View, namespace: &str) -> usize {
 fn a_list_takes_what_it_does_not_show_from_its_own_namespace_alone() {
     let mut view = both();
     view.handle_lease_gap(&watched("a"));
-    view.handle_leases(time(2_000), &watched("a"), vec![])
+    view.handle_leases(time(2_000), &watched("a"), LISTED, vec![])
         .unwrap();
     assert_eq!(view.lease_version(&key("a")), None);
     assert_eq!(view.lease_version(&key("b")), Some(ResourceVersion(11)));
     assert_eq!(view.next_dirty(), Some(key("a")));
     assert_eq!(view.next_dirty(), None);
     view.handle_candidate_gap(&watched("b"));
-    view.handle_candidates(time(2_000), &watched("b"), vec![]);
+    view.handle_candidates(time(2_000), &watched("b"), LISTED, vec![]);
     assert_eq!((candidates(&view, "a"), candidates(&view, "b")), (1, 0));
 }
 
@@ -73,12 +73,15 @@ fn a_gap_of_one_namespace_does_not_make_a_slow_list_of_another_a_restored_store(
     view.handle_lease_reply(time(2_000), lease_in("b", 20, held("x", 2)));
     view.handle_lease_gap(&watched("a"));
     let slow = vec![lease_in("b", 11, held("x", 1))];
-    assert_eq!(view.handle_leases(time(2_000), &watched("b"), slow), Ok(()));
+    assert_eq!(
+        view.handle_leases(time(2_000), &watched("b"), LISTED, slow),
+        Ok(())
+    );
     assert_eq!(view.lease_version(&key("b")), Some(ResourceVersion(20)));
     view.handle_lease_gap(&watched("b"));
     let old = vec![lease_in("b", 11, held("x", 1))];
     assert_eq!(
-        view.handle_leases(time(2_000), &watched("b"), old),
+        view.handle_leases(time(2_000), &watched("b"), LISTED, old),
         Err(Restored)
     );
 }
@@ -89,12 +92,12 @@ fn a_name_is_absent_since_the_list_of_its_own_namespace() {
     for relisted in ["a", "b"] {
         let mut view = View::new([watched("a"), watched("b")]);
         for namespace in ["a", "b"] {
-            view.handle_leases(time(1_000), &watched(namespace), vec![])
+            view.handle_leases(time(1_000), &watched(namespace), LISTED, vec![])
                 .unwrap();
-            view.handle_candidates(time(1_000), &watched(namespace), vec![]);
+            view.handle_candidates(time(1_000), &watched(namespace), LISTED, vec![]);
         }
         view.handle_lease_gap(&watched(relisted));
-        view.handle_leases(time(20_000), &watched(relisted), vec![])
+        view.handle_leases(time(20_000), &watched(relisted), LISTED, vec![])
             .unwrap();
         for namespace in ["a", "b"] {
             view.handle_candidate(time(21_000), candidate_in(namespace, 30));
