@@ -49,8 +49,10 @@ pub struct CandidateSnapshot {
 /// News from a watch of the own LeaseCandidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CandidateEvent {
-    /// A revision, from an event or a list.
+    /// A revision, from an event.
     Seen(CandidateSnapshot),
+    /// A revision, from a list.
+    Listed(CandidateSnapshot),
     /// It was deleted, at this version.
     Deleted(ResourceVersion),
     /// A list did not contain it.
@@ -209,10 +211,18 @@ impl Registration {
         }
     }
 
-    /// News from a watch of the own object. Revisions older than the newest one known are ignored.
+    /// News from a watch of the own object. Revisions older than the newest one known are ignored; where a list shows one,
+    /// the next step reads the object.
     pub fn handle_event(&mut self, event: CandidateEvent) {
         match event {
             CandidateEvent::Seen(snapshot) => self.see(snapshot),
+            CandidateEvent::Listed(snapshot) => {
+                // The list was overtaken, or the store was restored (R4).
+                if self.tracked.newest > Some(snapshot.version) {
+                    self.want_read();
+                }
+                self.see(snapshot);
+            }
             CandidateEvent::Deleted(version) if self.tracked.is_news(version) => {
                 self.tracked.newest = Some(version);
                 self.seen = None;

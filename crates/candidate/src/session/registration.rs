@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_api::{CandidateApi, LeaseCandidate};
 use elector_protocol::holder::ReadFailed;
-use elector_protocol::registration::{CandidateEvent, Registration};
+use elector_protocol::registration::{CandidateEvent, CandidateSnapshot, Registration};
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{RequestSlot, WatchEvent, WriteOutcome, Writer};
 
@@ -206,9 +206,13 @@ impl RegistrationShell {
         failures: &mut SessionFailures,
     ) {
         match event {
-            WatchEvent::Applied(object) => self.handle_seen(now, object, config, failures),
+            WatchEvent::Applied(object) => {
+                self.handle_seen(now, object, CandidateEvent::Seen, config, failures);
+            }
             WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
-                Some(object) => self.handle_seen(now, object, config, failures),
+                Some(object) => {
+                    self.handle_seen(now, object, CandidateEvent::Listed, config, failures);
+                }
                 None => self.machine.handle_event(CandidateEvent::Deleted(version)),
             },
             WatchEvent::Deleted(object) => {
@@ -230,6 +234,7 @@ impl RegistrationShell {
         &mut self,
         now: Instant,
         object: LeaseCandidate,
+        event: fn(CandidateSnapshot) -> CandidateEvent,
         config: &ResolvedConfig,
         failures: &mut SessionFailures,
     ) {
@@ -238,7 +243,7 @@ impl RegistrationShell {
         let Some(snapshot) = candidate_snapshot(&object) else {
             return;
         };
-        self.machine.handle_event(CandidateEvent::Seen(snapshot));
+        self.machine.handle_event(event(snapshot));
         self.keep(now, object, config, failures);
     }
 

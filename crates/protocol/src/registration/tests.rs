@@ -94,6 +94,19 @@ fn a_ping_that_comes_while_a_read_is_under_way_is_acked() {
     assert_eq!(registration.effect(), Some(ack));
 }
 
+/// Found by the simulation: a restored store brought a ping back that had been acked, and it was never acked again.
+#[test]
+fn a_list_with_something_older_is_not_believed_and_calls_for_a_read() {
+    let mut registration = registered();
+    registration.watch(3, Some(11), Some(12));
+    registration.handle_event(CandidateEvent::Listed(object(2, Some(11), Some(10))));
+    assert_eq!(registration.seen(), Some(ResourceVersion(3)));
+    assert_eq!(registration.effect(), READ);
+    registration.read(2, Some(11), Some(10));
+    let ack = replace(2, Some(11), 20);
+    assert_eq!(registration.effect(), Some(ack));
+}
+
 #[test]
 fn an_object_that_comes_while_a_read_finds_none_is_read_again() {
     let mut registration = registered();

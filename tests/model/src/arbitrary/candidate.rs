@@ -122,7 +122,9 @@ impl CandidateDriver {
                     }
                 }
             }
-            ScriptDocument::Candidates(Notification::Seen(object, _)) => self.see_object(object),
+            ScriptDocument::Candidates(Notification::Seen(object, _)) => {
+                self.see_object(object, CandidateEvent::Seen);
+            }
             ScriptDocument::Candidates(Notification::Deleted(object)) => {
                 if let Some((last, _)) = self.read_object(object) {
                     let deleted = CandidateEvent::Deleted(last.version);
@@ -131,7 +133,7 @@ impl CandidateDriver {
             }
             ScriptDocument::Candidates(Notification::Listed(objects)) => {
                 match objects.into_iter().next() {
-                    Some(object) => self.see_object(object),
+                    Some(object) => self.see_object(object, CandidateEvent::Listed),
                     None => self.registration.handle_event(CandidateEvent::Absent),
                 }
             }
@@ -232,10 +234,13 @@ impl CandidateDriver {
         LeaseEvent::Absent(ResourceVersion(self.version))
     }
 
-    fn see_object(&mut self, object: LeaseCandidate) {
+    fn see_object(
+        &mut self,
+        object: LeaseCandidate,
+        event: fn(CandidateSnapshot) -> CandidateEvent,
+    ) {
         if let Some((snapshot, object)) = self.read_object(object) {
-            let seen = CandidateEvent::Seen(snapshot);
-            self.registration.handle_event(seen);
+            self.registration.handle_event(event(snapshot));
             self.object = Some(object);
         }
     }
