@@ -122,6 +122,7 @@ impl DeliveryLog {
         let mut states = Vec::new();
         let mut heard = HeardAnswers::default();
         let mut known: Option<(u64, &CandidateRevision)> = None;
+        let mut forgot = 0;
         let deliveries = self.all.get(&key(author)).into_iter().flatten();
         for delivery in deliveries.take_while(|it| it.at <= by) {
             if delivery.at == by {
@@ -133,6 +134,11 @@ impl DeliveryLog {
                 named.then_some((*version, *revision))
             });
             let list = delivery.source == DeliverySource::List;
+            let others = self.other_version(author, delivery.at).count();
+            // Over another version it begins anew: a ping that it is shown there is one of this round.
+            if list && others > forgot {
+                (known, forgot) = (None, others);
+            }
             let Some((version, revision)) = shown.next_back() else {
                 known = known.filter(|_| !list);
                 continue;
@@ -301,6 +307,13 @@ mod tests {
             .first()
             .map(|it| (it.ack.map(|(version, _)| version), it.pings.clone()));
         assert_eq!(heard, Some((Some(6), vec![(2, Duration::from_secs(2))])));
+        // Over another version of the API the ping that it had seen is a new one.
+        let mut log = log_of(&[(watch, 1), (watch, 2), (list, 2), (watch, 3)]);
+        log.list(&author, Duration::from_secs(1), "v1");
+        log.list(&author, Duration::from_secs(3), "v2");
+        let states = log.heard(&author, Duration::from_secs(9), "a", &revisions);
+        let pings = states.first().map(|it| it.pings.clone());
+        assert_eq!(pings, Some(vec![(2, Duration::from_secs(3))]));
     }
 
     #[test]

@@ -380,8 +380,9 @@ fn exemption(
         Role::Plain | Role::Kubectl => {
             let after = after?;
             let holder = |record: &LeaseRecord| record.holder.clone();
-            let shorter = before.and_then(LeaseRecord::duration) > after.duration()
-                && after.duration().is_some();
+            // A missing duration counts as the longest (R4).
+            let shortens = |to| before.is_some_and(|it| it.duration().is_none_or(|it| it > to));
+            let shorter = after.duration().is_some_and(shortens);
             let term = |record: &LeaseRecord| {
                 (
                     holder(record),
@@ -417,6 +418,19 @@ mod tests {
 
     use super::fixture::WrittenLease;
     use super::*;
+
+    #[test]
+    fn a_stranger_shortens_a_duration_that_is_missing_too() {
+        let of = |seconds| LeaseRecord {
+            duration_seconds: seconds,
+            ..LeaseRecord::born(None)
+        };
+        let exempt = |before, after| exemption(&Role::Kubectl, Some(&of(before)), Some(&of(after)));
+        assert_eq!(exempt(None, Some(1)), Some(STRANGER_SHORTENED));
+        assert_eq!(exempt(Some(2), Some(1)), Some(STRANGER_SHORTENED));
+        assert_eq!(exempt(Some(1), Some(1)), None);
+        assert_eq!(exempt(Some(1), None), None);
+    }
 
     #[test]
     fn a_stranger_exempts_the_term_that_it_displaced_and_those_that_follow_it_for_a_while() {

@@ -209,11 +209,15 @@ impl RecordedRun<'_> {
     /// that it had been shown announce.
     fn longest_lease(&self, attempt: &RequestAttempt) -> Option<Duration> {
         let allows = Duration::from_secs(self.flags(&attempt.author)?.max_lease_duration);
-        let shown = &self.history.deliveries;
-        let shown = shown.shown(&attempt.author, attempt.at, &self.candidates);
-        let of_lease = shown.filter(|it| *it.object.lease_key().name == *attempt.lease);
-        let announced = of_lease.filter_map(|it| it.object.candidate().ok()?.announced);
-        announced.chain([allows]).max()
+        let announced = |before| {
+            let shown = &self.history.deliveries;
+            let shown = shown.shown(&attempt.author, before, &self.candidates);
+            let of_lease = shown.filter(|it| *it.object.lease_key().name == *attempt.lease);
+            let announced = of_lease.filter_map(|it| it.object.candidate().ok()?.announced);
+            announced.chain([allows]).max()
+        };
+        // Of what came at that very moment it may have taken in a part when it acted.
+        announced(attempt.at).min(announced(attempt.at + Duration::from_nanos(1)))
     }
 
     /// The flags of an author that is an elector.
