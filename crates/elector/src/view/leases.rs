@@ -23,8 +23,8 @@ impl View {
     ///
     /// # Errors
     ///
-    /// When it is older than what was known before it was asked for, or than a reply of before it says; the view must then
-    /// be thrown away.
+    /// When it shows a Lease older than what was known before it was asked for, or than a revision that it has to contain;
+    /// the view must then be thrown away.
     pub(crate) fn handle_leases(
         &mut self,
         now: Instant,

@@ -21,7 +21,7 @@ struct ViewScene {
     now: u64,
 }
 
-/// The version of a list that is told from others by what was known before it.
+/// The version of a list below all that is known, so that only what was known before the gap can tell that it is old.
 const LISTED: ResourceVersion = ResourceVersion(0);
 
 fn key(name: &str) -> LeaseKey {
@@ -108,6 +108,28 @@ impl ViewScene {
             view: View::new([None]),
             now: 1000,
         }
+    }
+
+    /// A lease and its candidate, of which replies tell after the watches have broken off.
+    fn answered_after_a_gap() -> Self {
+        let mut world = Self::synced();
+        world.candidate(candidate("a", "l", 10));
+        world.lease(lease("l", 11, held("a", 1)));
+        world.view.handle_lease_gap(&None);
+        world.view.handle_candidate_gap(&None);
+        let now = time(world.now);
+        let reply = lease("l", 20, held("a", 2));
+        world.view.handle_lease_reply(now, reply);
+        let mut answered = candidate("a", "l", 21);
+        answered.candidate.renew = Timestamp::from_micros(5);
+        world.view.handle_candidate_reply(now, answered);
+        world
+    }
+
+    /// The revision that is known of the candidate of the lease `l`.
+    fn known_candidate(&self) -> ResourceVersion {
+        let election = self.view.election(&key("l")).unwrap().unwrap();
+        election.candidates().next().unwrap().version
     }
 
     fn at(&self) -> Instant {
@@ -249,18 +271,8 @@ fn a_part_that_leaves_a_group_which_has_not_looked_at_it_is_looked_at_by_the_nex
 
 #[test]
 fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
-    let mut world = ViewScene::synced();
-    world.candidate(candidate("a", "l", 10));
-    world.lease(lease("l", 11, held("a", 1)));
-    world.view.handle_lease_gap(&None);
-    world.view.handle_candidate_gap(&None);
+    let mut world = ViewScene::answered_after_a_gap();
     let now = time(world.now);
-    world
-        .view
-        .handle_lease_reply(now, lease("l", 20, held("a", 2)));
-    let mut answered = candidate("a", "l", 21);
-    answered.candidate.renew = Timestamp::from_micros(5);
-    world.view.handle_candidate_reply(now, answered);
     world
         .view
         .handle_leases(now, &None, LISTED, vec![lease("l", 11, held("a", 1))])
@@ -270,39 +282,23 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
         .handle_candidates(now, &None, LISTED, vec![candidate("a", "l", 10)]);
     let expected = Some(ResourceVersion(20));
     assert_eq!(world.view.lease_version(&key("l")), expected);
-    let known = |world: &ViewScene| {
-        let election = world.view.election(&key("l")).unwrap().unwrap();
-        election.candidates().next().unwrap().version
-    };
-    assert_eq!(known(&world), ResourceVersion(21));
+    assert_eq!(world.known_candidate(), ResourceVersion(21));
     // An object that a list shows newer counts.
     let listed = vec![candidate("a", "l", 22)];
     world.view.handle_candidates(now, &None, LISTED, listed);
-    assert_eq!(known(&world), ResourceVersion(22));
+    assert_eq!(world.known_candidate(), ResourceVersion(22));
     // A list that was asked for after that shows what there is, also of a store that went back.
     world.list_candidates(vec![candidate("a", "l", 5)]);
-    assert_eq!(known(&world), ResourceVersion(5));
+    assert_eq!(world.known_candidate(), ResourceVersion(5));
 }
 
 #[test]
 fn a_list_of_a_restored_store_undoes_what_a_reply_brought_before() {
-    let mut world = ViewScene::synced();
-    world.candidate(candidate("a", "l", 10));
-    world.lease(lease("l", 11, held("a", 1)));
-    world.view.handle_lease_gap(&None);
-    world.view.handle_candidate_gap(&None);
-    let now = time(world.now);
-    let reply = lease("l", 20, held("a", 2));
-    world.view.handle_lease_reply(now, reply);
-    world
-        .view
-        .handle_candidate_reply(now, candidate("a", "l", 21));
-    let at = ResourceVersion(1_000_000);
+    let mut world = ViewScene::answered_after_a_gap();
+    let (now, at) = (time(world.now), ResourceVersion(1_000_000));
     let listed = vec![candidate("a", "l", 10)];
     world.view.handle_candidates(now, &None, at, listed);
-    let election = world.view.election(&key("l")).unwrap().unwrap();
-    let known = election.candidates().next().unwrap().version;
-    assert_eq!(known, ResourceVersion(10));
+    assert_eq!(world.known_candidate(), ResourceVersion(10));
     let listed = vec![lease("l", 11, held("a", 1))];
     let found = world.view.handle_leases(now, &None, at, listed);
     assert_eq!(found, Err(Restored));
