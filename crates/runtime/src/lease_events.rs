@@ -164,14 +164,14 @@ impl RecordedEvent {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use elector_api::REPORTING_CONTROLLER;
     use serde_json::json;
 
     use super::*;
     use crate::testing::{Reply, Script, failure};
 
-    fn event() -> RecordedEvent {
+    pub(crate) fn event() -> RecordedEvent {
         RecordedEvent {
             lease: LeaseKey::new("ns", "l"),
             uid: Some(Uid::new("u")),
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    fn created() -> Reply {
+    pub(crate) fn created() -> Reply {
         Reply::Json(201, json!({"metadata": {"name": "l.1", "namespace": "ns"}}))
     }
 
