@@ -55,8 +55,8 @@ pub enum CandidateEvent {
     Listed(CandidateSnapshot),
     /// It was deleted, at this version.
     Deleted(ResourceVersion),
-    /// A list did not contain it.
-    Absent,
+    /// A list of this version did not contain it.
+    Absent(ResourceVersion),
 }
 
 /// The outcome of one step.
@@ -212,7 +212,7 @@ impl Registration {
     }
 
     /// News from a watch of the own object. Revisions older than the newest one known are ignored; where a list shows one,
-    /// the next step reads the object.
+    /// or no object at such a version, the next step reads the object.
     pub fn handle_event(&mut self, event: CandidateEvent) {
         match event {
             CandidateEvent::Seen(snapshot) => self.see(snapshot),
@@ -223,13 +223,15 @@ impl Registration {
                 }
                 self.see(snapshot);
             }
-            CandidateEvent::Deleted(version) if self.tracked.is_news(version) => {
+            CandidateEvent::Deleted(version) | CandidateEvent::Absent(version)
+                if self.tracked.is_news(version) =>
+            {
                 self.tracked.newest = Some(version);
                 self.seen = None;
                 self.tracked.overtake();
             }
             CandidateEvent::Deleted(_) => {}
-            CandidateEvent::Absent => {
+            CandidateEvent::Absent(_) => {
                 if self.seen.is_some() {
                     self.want_read();
                 }

@@ -72,11 +72,12 @@ impl ModelProcess {
         }
     }
 
-    /// The news from the watch of its own object.
+    /// The news from the watch of its own object. Lists have no version here: one that is as old as can be calls for a read,
+    /// which tells the same.
     pub(super) fn seen(&self, store: &LeaseStore) -> CandidateEvent {
         match object_of(store, self.name) {
             Some(seen) => CandidateEvent::Seen(seen),
-            None => CandidateEvent::Absent,
+            None => CandidateEvent::Absent(ResourceVersion(0)),
         }
     }
 }

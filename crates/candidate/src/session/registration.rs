@@ -213,7 +213,7 @@ impl RegistrationShell {
                 Some(object) => {
                     self.handle_seen(now, object, CandidateEvent::Listed, config, failures);
                 }
-                None => self.machine.handle_event(CandidateEvent::Deleted(version)),
+                None => self.machine.handle_event(CandidateEvent::Absent(version)),
             },
             WatchEvent::Deleted(object) => {
                 if let Some(last) = candidate_snapshot(&object) {

@@ -299,7 +299,9 @@ fn any_input() -> impl Arbitrary<Value = AnyRegistrationInput> {
                 version
             )))
         ),
-        Just(AnyRegistrationInput::Event(CandidateEvent::Absent)),
+        (0..9u64).prop_map(
+            |version| AnyRegistrationInput::Event(CandidateEvent::Absent(ResourceVersion(version)))
+        ),
         objects().prop_map(|seen| AnyRegistrationInput::Read(Some(Some(seen)))),
         prop_oneof![
             Just(AnyRegistrationInput::Read(None)),

@@ -117,7 +117,7 @@ impl CandidateDriver {
                 match leases.into_iter().find(ours) {
                     Some(lease) => self.see_lease(lease, NewsSource::List),
                     None => {
-                        let absent = self.absent();
+                        let absent = LeaseEvent::Absent(self.next_version());
                         self.holder.handle_event(Moment::same(self.now), absent);
                     }
                 }
@@ -134,7 +134,10 @@ impl CandidateDriver {
             ScriptDocument::Candidates(Notification::Listed(objects)) => {
                 match objects.into_iter().next() {
                     Some(object) => self.see_object(object, CandidateEvent::Listed),
-                    None => self.registration.handle_event(CandidateEvent::Absent),
+                    None => {
+                        let absent = CandidateEvent::Absent(self.next_version());
+                        self.registration.handle_event(absent);
+                    }
                 }
             }
             ScriptDocument::Order(name, about) => self.handle_order(&name, about),
@@ -228,10 +231,10 @@ impl CandidateDriver {
         }
     }
 
-    /// A list of a version above all that was seen does not contain the Lease.
-    fn absent(&mut self) -> LeaseEvent {
+    /// The version of a list above all that was seen.
+    fn next_version(&mut self) -> ResourceVersion {
         self.version += 1;
-        LeaseEvent::Absent(ResourceVersion(self.version))
+        ResourceVersion(self.version)
     }
 
     fn see_object(

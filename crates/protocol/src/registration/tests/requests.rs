@@ -29,9 +29,13 @@ fn reading() -> Registration {
 }
 
 #[test]
-fn a_list_without_the_object_calls_for_a_read_and_is_not_believed() {
+fn a_list_without_the_object_counts_where_it_is_newer_and_calls_for_a_read_where_it_is_older() {
     let mut registration = registered();
-    registration.handle_event(CandidateEvent::Absent);
+    registration.handle_event(CandidateEvent::Absent(ResourceVersion(2)));
+    assert_eq!(registration.effect(), create(20));
+
+    let mut registration = registered();
+    registration.handle_event(CandidateEvent::Absent(ResourceVersion(0)));
     assert!(registration.is_registered());
     assert_eq!(registration.effect(), READ);
     registration.handle_read(NOW, Ok(None));
