@@ -43,7 +43,7 @@ use tracing::{debug, error};
 use self::builtin_authority::BuiltinAuthority;
 use self::inputs::{ElectorInput, InputHandler, namespace_group, next_news};
 use self::races::RaceStep;
-use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
+use self::requests::{BatchResponse, ElectionRequest, ElectionRequests, requests_of};
 use self::step::{StepResult, StepRunner};
 use self::write_budget::WriteBudget;
 use crate::active_belief::ActiveBelief;
@@ -211,15 +211,20 @@ impl<'a> ElectorSession<'a> {
     fn handle_input(&mut self, now: Instant, input: ElectorInput) -> Result<(), Restored> {
         let inputs = &mut self.inputs;
         match input {
-            ElectorInput::Response(batch, RequestProgress::Response(response)) => {
+            ElectorInput::Response(BatchResponse {
+                batch,
+                response,
+                is_last,
+            }) => {
                 let batches = &mut self.requests.batches;
                 let overtaken = batches.note_response(&batch, response.is_of_write());
                 if inputs.handle_response(now, &batch.lease, *response, overtaken)? {
                     batches.note_failure(&batch);
                 }
-            }
-            ElectorInput::Response(batch, RequestProgress::Finished) => {
-                let end = self.requests.batches.finish(&batch);
+                if !is_last {
+                    return Ok(());
+                }
+                let end = batches.finish(&batch);
                 let key = batch.lease;
                 if end.failed {
                     // The key stays queued until the desired state is reached.
@@ -488,6 +493,8 @@ impl<'a> ElectorSession<'a> {
         if let Some(event) = Event::of_preference(key, &decision.reason) {
             self.emit(&event);
         }
+        // The time that an earlier decision waited for does not matter any more.
+        self.queue.stop_waiting(key, now.since_epoch());
         if let Some(at) = decision.wake_at() {
             self.queue
                 .add_after(key.clone(), at.since(now), now.since_epoch());
@@ -561,8 +568,9 @@ impl<'a> ElectorSession<'a> {
         if self.elector_lock.is_some() && self.belief.holds() {
             let rest = async {
                 while !self.requests.is_idle() {
-                    if let (batch, RequestProgress::Finished) = self.requests.next().await {
-                        self.requests.batches.finish(&batch);
+                    let response = self.requests.next().await;
+                    if response.is_last {
+                        self.requests.batches.finish(&response.batch);
                     }
                 }
             };

@@ -4,7 +4,7 @@
 //! reason with each of its revisions. Without a limit an outage buries its own cause, and one object fills the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
+use std::fmt::{self, Display, Write as _};
 use std::time::Duration;
 
 use elector_protocol::Instant;
@@ -73,6 +73,8 @@ const LINES: usize = 5;
 const PLACES: usize = 20;
 /// The longest line, in characters.
 const LONGEST_LINE: usize = 2000;
+/// The number of subjects that are compared one by one.
+const FEW: usize = 8;
 /// The time for which a failure is remembered that neither ends nor happens again.
 const MEMORY: Duration = Duration::from_secs(600);
 
@@ -102,8 +104,8 @@ impl FailureLog {
     /// was left out.
     pub fn end(&mut self, now: Instant, subject: impl Display, text: Option<&str>) {
         self.tick(now);
-        // Most of the time nothing fails, and then no name is put together.
-        if self.subjects.is_empty() {
+        // Most of the time next to nothing fails, and then no name is put together.
+        if self.subjects.len() <= FEW && !self.subjects.keys().any(|it| is_text(&subject, it)) {
             return;
         }
         if let Some(line) = self.take_end(&subject.to_string(), text) {
@@ -265,6 +267,19 @@ impl FailureLine {
             Self::Ended { text, left_out } => tracing::info!(left_out, "{text}"),
         }
     }
+}
+
+/// True if that is the text of `value`, of which no more is put together than agrees.
+fn is_text(value: &impl Display, text: &str) -> bool {
+    struct RemainingText<'a>(&'a str);
+    impl fmt::Write for RemainingText<'_> {
+        fn write_str(&mut self, part: &str) -> fmt::Result {
+            self.0 = self.0.strip_prefix(part).ok_or(fmt::Error)?;
+            Ok(())
+        }
+    }
+    let mut rest = RemainingText(text);
+    write!(rest, "{value}").is_ok() && rest.0.is_empty()
 }
 
 /// The line for the end of a failure that has no words of its own.
@@ -518,5 +533,19 @@ mod tests {
             failures.take_minutes(at(60_000 * minute));
         }
         assert!(failures.groups.is_empty() && failures.subjects.is_empty());
+    }
+
+    #[test]
+    fn a_value_is_compared_with_a_text_in_parts() {
+        let value = format_args!("{} {}", "writes of", "ns/l");
+        for (text, same) in [
+            ("writes of ns/l", true),
+            ("writes of ns/lease", false),
+            ("writes of ns", false),
+            ("reads of ns/l", false),
+            ("", false),
+        ] {
+            assert_eq!(is_text(&value, text), same, "{text}");
+        }
     }
 }

@@ -54,6 +54,13 @@ impl<K: Eq + Hash + Clone> Delays<K> {
         self.by_key.insert(key, slot);
     }
 
+    /// Lets `key` wait for no time any more.
+    pub(crate) fn remove(&mut self, key: &K) {
+        if let Some(slot) = self.by_key.remove(key) {
+            self.by_time.remove(&slot);
+        }
+    }
+
     /// Takes the key that is due first and its deadline, if that has come at `now`.
     pub(crate) fn pop_due(&mut self, now: Duration) -> Option<(Duration, K)> {
         let entry = self.by_time.first_entry()?;

@@ -21,8 +21,8 @@
 //!   keeps, normally the start of its monotonic clock. It must not go backwards; a smaller value than the
 //!   largest seen so far counts as that largest.
 //! * **Inputs** are [`add`](WorkQueue::add), [`add_after`](WorkQueue::add_after),
-//!   [`add_rate_limited`](WorkQueue::add_rate_limited), [`forget`](WorkQueue::forget),
-//!   [`done`](WorkQueue::done), [`shut_down`](WorkQueue::shut_down) and
+//!   [`stop_waiting`](WorkQueue::stop_waiting), [`add_rate_limited`](WorkQueue::add_rate_limited),
+//!   [`forget`](WorkQueue::forget), [`done`](WorkQueue::done), [`shut_down`](WorkQueue::shut_down) and
 //!   [`shut_down_with_drain`](WorkQueue::shut_down_with_drain). None of them waits or fails.
 //! * **The output** is [`poll`](WorkQueue::poll). `Ready(key)` hands the key to the caller, who owes one
 //!   `done` for it. `Wait(deadline)` says that nothing is ready; poll again after the next input, or at
@@ -31,8 +31,8 @@
 //!   none free does not poll, and keys wait in the queue.
 //! * **Order** is first in, first out among the ready keys of a group, and groups are served in turn; without
 //!   [groups](WorkQueue::grouped) all keys are in one. A group may be [paused](WorkQueue::pause). A delayed key counts from its deadline, whenever
-//!   the queue is next looked at; equal deadlines count in the order of their calls. Keys are only
-//!   compared, never hashed, so one sequence of inputs has one sequence of outputs.
+//!   the queue is next looked at; equal deadlines count in the order of their calls. No table
+//!   of keys is gone through in the order of their hashes, so one sequence of inputs has one sequence of outputs.
 //!
 //! Its promises: no key is with two workers at once; every accepted key is handed out at or after
 //! its `add`; memory is one entry per distinct key that is queued, waiting, processing or has failures.

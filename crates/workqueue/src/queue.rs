@@ -135,6 +135,14 @@ impl<K: Ord + Hash + Clone, G: Ord + Clone> WorkQueue<K, G> {
         }
     }
 
+    /// Lets `key` wait for no time any more: a look at it has made the delays void that were asked for before.
+    ///
+    /// One that has passed by `now` counts. The key itself stays ready or processing.
+    pub fn stop_waiting(&mut self, key: &K, now: Duration) {
+        self.advance(now);
+        self.waiting.remove(key);
+    }
+
     /// Asks for a look at `key`, which failed, when the limiter lets it.
     ///
     /// Call it before `done`, and [`forget`](Self::forget) once the key succeeds. Ignored after a shut-down.

@@ -15,6 +15,7 @@ const CAP: u64 = 40;
 enum Op {
     Add(QueueKey),
     AddAfter(QueueKey, u64),
+    StopWaiting(QueueKey),
     AddRateLimited(QueueKey),
     Forget(QueueKey),
     Poll,
@@ -33,6 +34,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => key().prop_map(Op::Add),
         6 => (key(), 0..12_u64).prop_map(|(key, delay)| Op::AddAfter(key, delay)),
+        3 => key().prop_map(Op::StopWaiting),
         4 => key().prop_map(Op::AddRateLimited),
         2 => key().prop_map(Op::Forget),
         12 => Just(Op::Poll),
@@ -54,7 +56,7 @@ struct ModelQueue {
     /// Requests for a look in order of arrival, those of keys in work included.
     wanted: Vec<QueueKey>,
     busy: Vec<QueueKey>,
-    /// Every delay ever asked for and not yet over: (deadline, key), in order of arrival.
+    /// Every delay ever asked for and neither over nor taken back: (deadline, key), in order of arrival.
     delayed: Vec<(u64, QueueKey)>,
     failures: BTreeMap<QueueKey, u32>,
     closed: bool,
@@ -176,6 +178,10 @@ proptest! {
                 Op::AddAfter(key, delay) => {
                     model.add_after(key, delay);
                     queue.add_after(key, ms(delay), now);
+                }
+                Op::StopWaiting(key) => {
+                    model.delayed.retain(|entry| entry.1 != key);
+                    queue.stop_waiting(&key, now);
                 }
                 Op::AddRateLimited(key) => {
                     model.add_rate_limited(key);

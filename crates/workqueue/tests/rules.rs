@@ -96,6 +96,22 @@ fn the_earliest_of_several_delays_wins_and_is_the_only_one() {
 }
 
 #[test]
+fn a_key_that_waits_no_more_is_ready_all_the_same_and_may_wait_anew() {
+    let mut queue = queue();
+    for key in ["a", "b"] {
+        queue.add_after(key, s(2), s(0));
+    }
+    queue.add("a", s(1));
+    queue.stop_waiting(&"a", s(1));
+    assert_eq!(take(&mut queue, s(1)), ["a"]);
+    queue.add_after("a", s(5), s(1));
+    queue.done(&"a", s(1));
+    assert_eq!(take(&mut queue, s(2)), ["b"]);
+    queue.stop_waiting(&"a", s(6));
+    assert_eq!(take(&mut queue, s(6)), ["a"], "it was due by then");
+}
+
+#[test]
 fn a_delayed_key_counts_from_its_deadline_whenever_somebody_polls() {
     let mut queue = queue();
     queue.add_after("due-at-2", s(2), s(0));

@@ -78,6 +78,10 @@ impl MeasuredQueue {
         self.queue.add_after(key, delay, now);
     }
 
+    pub(crate) fn stop_waiting(&mut self, key: &LeaseKey, now: Duration) {
+        self.queue.stop_waiting(key, now);
+    }
+
     pub(crate) fn add_rate_limited(&mut self, key: LeaseKey, now: Duration) {
         self.queue.add_rate_limited(key, now);
     }

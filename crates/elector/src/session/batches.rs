@@ -124,19 +124,22 @@ impl RequestBatches {
     /// Overtakes the newest batch of a lease whose write has lost, and names that lease: another decision may follow
     /// beside. Nothing else of the batch may be under way, so that nothing is sent twice.
     pub(crate) fn overtake(&mut self) -> Option<LeaseKey> {
-        if self.batches.len() - self.newest.len() >= self.limit.get() {
+        let has_lost =
+            |batch: &BatchProgress| batch.others == 0 && matches!(batch.race, Race::Lost);
+        // Most of the time none has, and then no batch is looked up.
+        if !self.batches.values().any(has_lost)
+            || self.batches.len() - self.newest.len() >= self.limit.get()
+        {
             return None;
         }
         let has_room = |lease: &LeaseKey| {
             let same = self.batches.values().filter(|batch| batch.lease == *lease);
             same.count() < MOST_WRITES_UNDER_WAY
         };
-        let has_lost = |number: &u64| {
-            let batch = self.batches.get(number);
-            batch.is_some_and(|batch| batch.others == 0 && matches!(batch.race, Race::Lost))
-        };
         let mut newest = self.newest.iter();
-        let (lease, _) = newest.find(|(lease, number)| has_lost(number) && has_room(lease))?;
+        let (lease, _) = newest.find(|(lease, number)| {
+            self.batches.get(number).is_some_and(has_lost) && has_room(lease)
+        })?;
         let lease = lease.clone();
         self.newest.remove(&lease);
         Some(lease)

@@ -10,10 +10,9 @@ use tracing::{debug, error, info};
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{Config, SYSTEM_NAMESPACE};
 use crate::lock_driver::LockInput;
-use crate::session::batches::RequestBatch;
 use crate::session::line_budget::LineBudget;
 use crate::session::races::WriteRaces;
-use crate::session::requests::{ElectionRequests, ElectionResponse, LeaseRead, RequestProgress};
+use crate::session::requests::{BatchResponse, ElectionRequests, ElectionResponse, LeaseRead};
 use crate::view::{
     CandidateList, CandidateSeen, LeaseList, LeaseSeen, LeaseVersion, ObjectName, ParsedCandidate,
     Restored, View,
@@ -21,7 +20,7 @@ use crate::view::{
 
 /// One thing that the loop of a session waits for.
 pub(crate) enum ElectorInput {
-    Response(RequestBatch, RequestProgress),
+    Response(BatchResponse),
     LeaseEvent(WatchEvent<Lease, LeaseList>),
     CandidateEvent(WatchEvent<LeaseCandidate, CandidateList>),
     BuiltinLock(LockInput),
@@ -63,7 +62,7 @@ pub(crate) async fn next_news(
 ) -> ElectorInput {
     tokio::select! {
         biased;
-        (batch, progress) = requests.next() => ElectorInput::Response(batch, progress),
+        response = requests.next() => ElectorInput::Response(response),
         event = leases.next() => ElectorInput::LeaseEvent(event),
         event = candidates.next() => ElectorInput::CandidateEvent(event),
     }

@@ -12,7 +12,7 @@ use crate::health::Health;
 use crate::lock_driver::LockInput;
 use crate::metrics::{AckTimer, LeaseTracker, Metrics, Obstacle};
 use crate::session::inputs::ElectorInput;
-use crate::session::requests::{ElectionRequest, ElectionResponse, RequestProgress};
+use crate::session::requests::{ElectionRequest, ElectionResponse};
 use crate::view::{LimitHit, View};
 
 /// The reports of a session; those that were asked for.
@@ -197,11 +197,11 @@ impl SessionMeter {
                     self.acks.handle_candidate(now, candidate);
                 }
             }
-            ElectorInput::Response(batch, RequestProgress::Response(response)) => {
-                if let ElectionResponse::Pinged(name, outcome) = &**response
+            ElectorInput::Response(it) => {
+                if let ElectionResponse::Pinged(name, outcome) = &*it.response
                     && outcome.kind() != WriteOutcomeKind::Done
                 {
-                    self.acks.handle_failure(&batch.lease, name);
+                    self.acks.handle_failure(&it.batch.lease, name);
                 }
             }
             ElectorInput::Time => self.acks.forget(now),
@@ -245,7 +245,7 @@ fn error_of(input: &ElectorInput) -> Option<&RequestError> {
             LeaseResponse::Wrote(outcome) => outcome.error(),
             LeaseResponse::Read(Ok(_)) | LeaseResponse::Late(..) => None,
         },
-        ElectorInput::Response(_, RequestProgress::Response(response)) => match &**response {
+        ElectorInput::Response(it) => match &*it.response {
             ElectionResponse::Created(outcome) => outcome.error(),
             ElectionResponse::Wrote { outcome, .. } => outcome.error(),
             ElectionResponse::Pinged(_, outcome) => outcome.error(),

@@ -69,17 +69,18 @@ pub(crate) struct LeaseRead {
     pub(crate) response: Result<Option<Lease>, RequestError>,
 }
 
-/// The progress of the requests of one batch.
+/// The response to one request of a batch.
 #[derive(Debug)]
-pub(crate) enum RequestProgress {
-    Response(Box<ElectionResponse>),
-    /// There have been responses to all of them; the last item.
-    Finished,
+pub(crate) struct BatchResponse {
+    pub(crate) batch: RequestBatch,
+    pub(crate) response: Box<ElectionResponse>,
+    /// True if there have been responses to all the others.
+    pub(crate) is_last: bool,
 }
 
 /// The requests under way. Dropping them gives them up; the server may carry them out all the same.
 pub(crate) struct ElectionRequests {
-    streams: SelectAll<BoxStream<'static, (RequestBatch, RequestProgress)>>,
+    streams: SelectAll<BoxStream<'static, BatchResponse>>,
     pub(crate) batches: RequestBatches,
     turns: RequestTurns,
     /// Until when this elector may send anything.
@@ -181,21 +182,28 @@ impl ElectionRequests {
             };
             AssertUnwindSafe(request).catch_unwind()
         });
-        let responses = stream::iter(requests)
-            .buffer_unordered(SIDE_BY_SIDE)
-            .map(|response| {
-                let response = response
-                    .unwrap_or_else(|panic| ElectionResponse::Panicked(panic_text(&*panic)));
-                RequestProgress::Response(Box::new(response))
-            });
-        let progress = responses
-            .chain(stream::once(async { RequestProgress::Finished }))
-            .map(move |progress| (batch.clone(), progress));
-        self.streams.push(progress.boxed());
+        let mut left = requests.len();
+        let requests = stream::iter(requests);
+        // Most batches are one request.
+        let responses = match left {
+            1 => requests.then(|request| request).left_stream(),
+            _ => requests.buffer_unordered(SIDE_BY_SIDE).right_stream(),
+        };
+        let responses = responses.map(move |response| {
+            left -= 1;
+            let response =
+                response.unwrap_or_else(|panic| ElectionResponse::Panicked(panic_text(&*panic)));
+            BatchResponse {
+                batch: batch.clone(),
+                response: Box::new(response),
+                is_last: left == 0,
+            }
+        });
+        self.streams.push(responses.boxed());
     }
 
     /// Waits for the next response; forever, while no request is under way.
-    pub(crate) async fn next(&mut self) -> (RequestBatch, RequestProgress) {
+    pub(crate) async fn next(&mut self) -> BatchResponse {
         match self.streams.next().await {
             Some(next) => next,
             None => std::future::pending().await,
@@ -363,10 +371,13 @@ mod tests {
         async fn finish(&mut self) -> ([usize; 2], Duration) {
             let (start, mut ends) = (self.cluster.now(), [0; 2]);
             while !self.requests.is_idle() {
-                let (batch, progress) = self.requests.next().await;
-                if let RequestProgress::Response(response) = progress {
-                    ends[usize::from(matches!(*response, ElectionResponse::GivenUp))] += 1;
-                } else {
+                let BatchResponse {
+                    batch,
+                    response,
+                    is_last,
+                } = self.requests.next().await;
+                ends[usize::from(matches!(*response, ElectionResponse::GivenUp))] += 1;
+                if is_last {
                     self.requests.batches.finish(&batch);
                 }
             }

@@ -8,7 +8,7 @@ use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_runtime::Clock as _;
 use elector_testing::{
     CANDIDATES, LEASES, ScriptedCandidate, TestCluster, assert_described, described_metrics,
-    documented_metrics, pass, seconds,
+    documented_metrics, millis, pass, seconds,
 };
 use serde_json::json;
 
@@ -311,6 +311,30 @@ async fn conflicts_retries_and_broken_watches_are_counted() {
     pass(seconds(20)).await;
     let expected = [("leasecandidates", 1.0), ("leases", 1.0)].map(named);
     assert_eq!(restarts(), expected);
+}
+
+/// The time for an accept, once that has come.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_not_decided_again_for_what_is_not_waited_for_any_more() {
+    let (cluster, elector) = RunningElector::settled(TestCluster::with_gate()).await;
+    let _one = ScriptedCandidate::start(&cluster, "ns", "one", "l", "1.0.0");
+    let labels = [("name", "elections")];
+    let decided = || elector.scrape().value("workqueue_adds_total", &labels);
+    let revision = || cluster.get(LEASES, "ns", "l");
+    let (mut decisions, mut revisions) = (0.0, 0.0);
+    for _ in 0..250 {
+        let (before, was) = (decided(), revision());
+        pass(millis(100)).await;
+        let is_accepted = was
+            .as_ref()
+            .is_some_and(|lease| lease["spec"]["leaseDurationSeconds"] == 15);
+        if is_accepted {
+            decisions += decided() - before;
+            revisions += f64::from(u8::from(was != revision()));
+        }
+    }
+    assert!(revisions > 2.0, "it is renewed");
+    assert_eq!(decisions, revisions);
 }
 
 #[tokio::test(start_paused = true)]
