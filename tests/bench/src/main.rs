@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use elector_bench::scale::{self, ScaleArgs};
+use elector_bench::scale::{self, BareClientArgs, ScaleArgs};
 use elector_bench::upstream::{self, UpstreamArgs};
 
 #[derive(Debug, Parser)]
@@ -11,21 +11,16 @@ use elector_bench::upstream::{self, UpstreamArgs};
 enum Benchmark {
     Scale(ScaleArgs),
     Upstream(UpstreamArgs),
+    #[command(hide = true)]
+    BareClient(BareClientArgs),
 }
 
 fn main() -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    let result = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
-        runtime.block_on(async {
-            match Benchmark::parse() {
-                Benchmark::Scale(args) => scale::run(&args).await,
-                Benchmark::Upstream(args) => upstream::run(&args).await,
-            }
-        })
-    });
+    let result = match Benchmark::parse() {
+        Benchmark::Scale(args) => on_two_threads(scale::run(&args)),
+        Benchmark::Upstream(args) => on_two_threads(upstream::run(&args)),
+        Benchmark::BareClient(args) => scale::run_bare_client(&args).map(|never| match never {}),
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -33,4 +28,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn on_two_threads(measurement: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(measurement)
 }

@@ -15,21 +15,23 @@ mod benchmarked_elector;
 mod figures;
 mod fleet;
 mod follower;
+mod programs;
 mod run;
 mod server;
 mod table;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_cluster::measured;
-use elector_tests::rig::TestedPrograms;
 
 pub(crate) use args::RunSize;
 pub use args::{ScaleArgs, ServerName};
+pub use bare_client::{BareClientArgs, run as run_bare_client};
 pub(crate) use benchmarked_elector::ScrapedFigures;
 pub use figures::{BareClient, BareWrites, LatencySummary, Phase, Resident, ScaleFigures};
 pub(crate) use fleet::Fleet;
 pub use fleet::FleetCounts;
 pub(crate) use follower::lease_key;
+pub use programs::BenchPrograms;
 pub(crate) use server::create_namespaces;
 pub use table::table;
 
@@ -38,15 +40,18 @@ pub use table::table;
 ///
 /// # Errors
 /// When something does not start, or a request fails.
-pub async fn measure(args: &ScaleArgs, figures: &mut Vec<ScaleFigures>) -> Result<()> {
+pub async fn measure(
+    args: &ScaleArgs,
+    programs: &BenchPrograms,
+    figures: &mut Vec<ScaleFigures>,
+) -> Result<()> {
     let sizes = args.sizes()?;
-    let program = TestedPrograms::elector(&args.profile)?;
     for size in sizes {
         let folder = tempfile::Builder::new()
             .prefix("elector-scale-")
             .tempdir()
             .context("failed to create a folder")?;
-        let (measured, ended) = run::measure(args, &size, &program, folder.path()).await;
+        let (measured, ended) = run::measure(args, &size, programs, folder.path()).await;
         if ended.is_err() || !measured.as_ref().is_some_and(ScaleFigures::is_complete) {
             eprintln!("the logs are kept in {}", folder.keep().display());
         }
@@ -63,7 +68,8 @@ pub async fn measure(args: &ScaleArgs, figures: &mut Vec<ScaleFigures>) -> Resul
 /// is missed.
 pub async fn run(args: &ScaleArgs) -> Result<()> {
     let mut figures = Vec::new();
-    let ended = measure(args, &mut figures).await;
+    let programs = BenchPrograms::build(&args.profile)?;
+    let ended = measure(args, &programs, &mut figures).await;
     if figures.is_empty() {
         return ended;
     }

@@ -1,14 +1,27 @@
 //! A measurement of a few leases: what is counted is what happened.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
 use clap::Parser as _;
-use elector_bench::scale::{Phase, ScaleArgs, ScaleFigures, measure, table};
+use elector_bench::scale::{BenchPrograms, Phase, ScaleArgs, ScaleFigures, measure, table};
+use elector_tests::rig::TestedPrograms;
+
+fn programs(elector: PathBuf) -> BenchPrograms {
+    BenchPrograms {
+        elector,
+        client: env!("CARGO_BIN_EXE_elector-bench").into(),
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_counted_is_what_happened() {
     let line = "scale --leases=20 --namespaces=2 --electors=2 --lease-duration=15s --hold=4s --rounds=1 --profile=dev";
     let args = ScaleArgs::parse_from(line.split_whitespace());
     let mut figures = Vec::new();
-    measure(&args, &mut figures).await.unwrap();
+    let programs = programs(TestedPrograms::elector("dev").unwrap());
+    measure(&args, &programs, &mut figures).await.unwrap();
     assert_eq!(figures.len(), 2, "by one elector, and by two");
     for measured in &figures {
         is_what_happened(measured);
@@ -44,4 +57,25 @@ fn is_what_happened(measured: &ScaleFigures) {
     assert!(holds, "{resident:?}");
     assert!(measured.to_grant.max <= measured.to_lead.max);
     assert!(measured.led >= measured.to_lead.max, "{measured:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rounds_before_one_that_fails_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let elector = TestedPrograms::elector("dev").unwrap();
+    let runs_once = folder.path().join("runs-once");
+    let elector = elector.display();
+    let script =
+        format!("#!/bin/sh\n[ -e \"$0.ran\" ] && exit 1\n: >\"$0.ran\"\nexec {elector} \"$@\"\n");
+    fs::write(&runs_once, script).unwrap();
+    fs::set_permissions(&runs_once, Permissions::from_mode(0o755)).unwrap();
+    let programs = programs(runs_once);
+    let line = "scale --leases=20 --lease-duration=15s --hold=1s --rounds=2 --profile=dev";
+    let args = ScaleArgs::parse_from(line.split_whitespace());
+    let mut figures = Vec::new();
+    let ended = measure(&args, &programs, &mut figures).await;
+    let client = figures.remove(0).client.unwrap();
+    assert_eq!((client.of_elector.len(), client.per_event.len()), (1, 1));
+    let error = ended.unwrap_err().to_string();
+    assert_eq!(error, "round 2 of 2 with 20 leases failed");
 }

@@ -36,7 +36,7 @@ pub(crate) async fn write_bare(
     let start = Instant::now();
     for_each(size.all_candidates(), connections, |number| {
         let (writer, size) = (writer.clone(), size.clone());
-        async move { register(&size, PREFIX, &writer, number).await }
+        async move { register(&size, &writer, number).await }
     })
     .await?;
     let registered = Instant::now();
@@ -52,7 +52,7 @@ pub(crate) async fn write_bare(
 }
 
 /// Does something for each number, `at_once` at a time.
-pub(crate) async fn for_each<F>(count: u32, at_once: usize, task: impl Fn(u32) -> F) -> Result<()>
+async fn for_each<F>(count: u32, at_once: usize, task: impl Fn(u32) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {
@@ -71,14 +71,8 @@ where
     Ok(())
 }
 
-/// Registers a candidate in a namespace of that prefix.
-pub(crate) async fn register(
-    size: &RunSize,
-    prefix: &str,
-    writer: &Writer,
-    number: u32,
-) -> Result<()> {
-    let key = lease_key(prefix, size, number / size.candidates);
+async fn register(size: &RunSize, writer: &Writer, number: u32) -> Result<()> {
+    let key = lease_key(PREFIX, size, number / size.candidates);
     let turn = number % size.candidates;
     let object = candidate(
         writer.candidate_api(),

@@ -92,7 +92,7 @@ impl BenchmarkedElectors {
         self.0
             .iter()
             .try_fold(ResourceUsage::default(), |sum, elector| {
-                let own = elector.usage()?;
+                let own = ResourceUsage::of(&elector.process)?;
                 Ok(ResourceUsage {
                     processor: sum.processor + own.processor,
                     resident: sum.resident + own.resident,
@@ -119,12 +119,12 @@ impl BenchmarkedElectors {
     }
 }
 
-// === impl BenchmarkedElector ===
+// === impl ResourceUsage ===
 
-impl BenchmarkedElector {
-    /// The resources used so far.
-    fn usage(&self) -> Result<ResourceUsage> {
-        let folder = format!("/proc/{}", self.process.id());
+impl ResourceUsage {
+    /// The resources that a process has used so far.
+    pub(crate) fn of(process: &TestProcess) -> Result<Self> {
+        let folder = format!("/proc/{}", process.id());
         let read = |name: &str| {
             fs::read_to_string(format!("{folder}/{name}"))
                 .with_context(|| format!("failed to read {folder}/{name}"))
@@ -136,13 +136,9 @@ impl BenchmarkedElector {
         });
         let sockets = u32::try_from(sockets.count())?;
         let (stat, status) = (read("stat")?, read("status")?);
-        ResourceUsage::parse(&stat, &status, sockets).context("what /proc says cannot be read")
+        Self::parse(&stat, &status, sockets).context("what /proc says cannot be read")
     }
-}
 
-// === impl ResourceUsage ===
-
-impl ResourceUsage {
     fn parse(stat: &str, status: &str, sockets: u32) -> Option<Self> {
         // The name of the program, in brackets, may hold anything.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();

@@ -280,9 +280,7 @@ impl GroupMoves {
 impl BareClient {
     /// `None` unless there were as many runs as of the elector.
     fn of(runs: &[BareClientTimes], of_elector: Vec<f64>) -> Option<Self> {
-        let per_event =
-            |run: &BareClientTimes| run.processor.as_secs_f64() * 1e6 / run.received.max(1) as f64;
-        let mut per_event: Vec<f64> = runs.iter().map(per_event).collect();
+        let mut per_event: Vec<f64> = runs.iter().map(|run| run.per_event).collect();
         if per_event.len() != of_elector.len() {
             return None;
         }

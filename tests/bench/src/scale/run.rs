@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use elector_runtime::{ClientArgs, Writer, connect};
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
@@ -12,10 +12,11 @@ use tokio::time::Instant;
 
 use crate::scale::args::{RunSize, ScaleArgs, ServerName};
 use crate::scale::bare::{self, write_bare};
-use crate::scale::bare_client::{self, BareClientTimes, run_bare_client};
-use crate::scale::benchmarked_elector::BenchmarkedElectors;
+use crate::scale::bare_client::{self, BareClientTimes};
+use crate::scale::benchmarked_elector::{BenchmarkedElectors, ResourceUsage};
 use crate::scale::figures::{GroupMoves, PhaseBorder, ScaleFigures};
 use crate::scale::fleet::Fleet;
+use crate::scale::programs::BenchPrograms;
 use crate::scale::server::{BenchServer, create_namespaces};
 
 /// The time limit of a request of a candidate: a server that is busy is waited for.
@@ -26,7 +27,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) async fn measure(
     args: &ScaleArgs,
     size: &RunSize,
-    program: &Path,
+    programs: &BenchPrograms,
     folder: &Path,
 ) -> (Option<ScaleFigures>, Result<()>) {
     let (mut electors, mut clients) = (Vec::new(), Vec::new());
@@ -35,7 +36,7 @@ pub(crate) async fn measure(
         // Neither is always the first one, when the machine has rested.
         for is_elector in [round % 2 == 0, round % 2 == 1] {
             if is_elector {
-                match run_elector(args, size, program, folder).await {
+                match run_elector(args, size, &programs.elector, folder).await {
                     Ok(figures) if figures.is_complete() => electors.push(figures),
                     Ok(figures) => return (Some(figures), Ok(())),
                     Err(error) => {
@@ -46,7 +47,7 @@ pub(crate) async fn measure(
                     }
                 }
             } else {
-                let times = run_client(args, size, folder).await;
+                let times = run_client(args, size, &programs.client, folder).await;
                 // The figures of the elector are kept.
                 clients.push(
                     times.map_err(|error| eprintln!("bare client, {}: {error:#}", size.name())),
@@ -60,11 +61,34 @@ pub(crate) async fn measure(
     (ScaleFigures::median(electors, &clients), ended)
 }
 
-/// One round of the bare client.
-async fn run_client(args: &ScaleArgs, size: &RunSize, folder: &Path) -> Result<BareClientTimes> {
+/// One round of the bare client, with candidates in no groups.
+async fn run_client(
+    args: &ScaleArgs,
+    size: &RunSize,
+    program: &Path,
+    folder: &Path,
+) -> Result<BareClientTimes> {
     let (server, client, writer) = start_server(args, folder).await?;
-    create_namespaces(&client, size.namespaces(bare_client::PREFIX)).await?;
-    run_bare_client(size, &server.kubeconfig(), &writer, args.patience).await
+    let size = RunSize {
+        parts: None,
+        ..size.clone()
+    };
+    create_namespaces(&client, size.namespaces(Fleet::PREFIX)).await?;
+    let bare = bare_client::start(program, &server.kubeconfig(), &size, folder).await?;
+    let leases = size.leases;
+    let mut fleet = Fleet::new(size, writer).await;
+    let idle = ResourceUsage::of(&bare)?;
+    let times = fleet.elect(args.patience).await?;
+    let usage = ResourceUsage::of(&bare).with_context(|| bare.output().unwrap_or_default())?;
+    let led = times.leases_led;
+    ensure!(led == leases, "{led} leases are led; {}", bare.output()?);
+    // Each Lease is created and granted by two requests.
+    let responses = 2 * u64::from(leases);
+    let received = fleet.counts.lease_events + fleet.counts.candidate_events + responses;
+    Ok(BareClientTimes {
+        per_event: (usage.processor - idle.processor) * 1e6 / received as f64,
+        further_lists: bare_client::further_lists(&bare)?,
+    })
 }
 
 /// Starts an empty server, with a client that waits for it.
@@ -157,36 +181,4 @@ async fn border(
         fleet: fleet.counts,
         recorded: recorded.items.len() as u64,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use clap::Parser as _;
-    use elector_tests::rig::TestedPrograms;
-
-    use super::*;
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn the_rounds_before_one_that_fails_are_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let elector = TestedPrograms::elector("dev").unwrap();
-        let program = folder.path().join("runs-once");
-        let elector = elector.display();
-        let script = format!(
-            "#!/bin/sh\n[ -e \"$0.ran\" ] && exit 1\n: >\"$0.ran\"\nexec {elector} \"$@\"\n"
-        );
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-        let line = "scale --leases=20 --lease-duration=15s --hold=1s --rounds=2 --profile=dev";
-        let args = ScaleArgs::parse_from(line.split_whitespace());
-        let size = args.sizes().unwrap().remove(0);
-        let (figures, ended) = measure(&args, &size, &program, folder.path()).await;
-        let client = figures.unwrap().client.unwrap();
-        assert_eq!((client.of_elector.len(), client.per_event.len()), (1, 1));
-        let error = ended.unwrap_err().to_string();
-        assert_eq!(error, "round 2 of 2 with 20 leases failed");
-    }
 }
