@@ -41,7 +41,7 @@ use tracing::field::display;
 use tracing::{debug, error};
 
 use self::builtin_authority::BuiltinAuthority;
-use self::inputs::{ElectorInput, InputHandler, namespace_group, next_news};
+use self::inputs::{ElectorInput, InputHandler, elector_lock_input, namespace_group, next_news};
 use self::races::RaceStep;
 use self::requests::{BatchResponse, ElectionRequest, ElectionRequests, requests_of};
 use self::step::{StepResult, StepRunner};
@@ -53,7 +53,6 @@ use crate::elector_context::ElectorContext;
 use crate::elector_lock::{ElectorLock, sleep_until_holder};
 use crate::event::{ElectorObserver, Event};
 use crate::event_recorder::EventRecorder;
-use crate::lock_driver::LockInput;
 use crate::metrics::MeasuredQueue;
 use crate::view::{CandidateList, LeaseList, LimitHit, Restored};
 
@@ -589,13 +588,6 @@ impl<'a> ElectorSession<'a> {
             self.builtin.release(left, failures).await;
         }
         SessionEnd::ShutDown { idle }
-    }
-}
-
-async fn elector_lock_input(lock: &mut Option<&mut ElectorLock>) -> LockInput {
-    match lock {
-        Some(lock) => lock.next().await,
-        None => std::future::pending().await,
     }
 }
 

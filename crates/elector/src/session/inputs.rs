@@ -9,6 +9,7 @@ use tracing::{debug, error, info};
 
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{Config, SYSTEM_NAMESPACE};
+use crate::elector_lock::ElectorLock;
 use crate::lock_driver::LockInput;
 use crate::session::line_budget::LineBudget;
 use crate::session::races::WriteRaces;
@@ -65,6 +66,14 @@ pub(crate) async fn next_news(
         response = requests.next() => ElectorInput::Response(response),
         event = leases.next() => ElectorInput::LeaseEvent(event),
         event = candidates.next() => ElectorInput::CandidateEvent(event),
+    }
+}
+
+/// The next news of the lock of the electors; forever, where there is none.
+pub(crate) async fn elector_lock_input(lock: &mut Option<&mut ElectorLock>) -> LockInput {
+    match lock {
+        Some(lock) => lock.next().await,
+        None => std::future::pending().await,
     }
 }
 
