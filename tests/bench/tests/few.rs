@@ -17,7 +17,7 @@ fn programs(elector: PathBuf) -> BenchPrograms {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_counted_is_what_happened() {
-    let line = "scale --leases=20 --namespaces=2 --electors=2 --lease-duration=15s --hold=4s --rounds=1 --profile=dev";
+    let line = "scale --leases=20 --namespaces=2 --electors=2 --lease-duration=15s --hold=4s --rounds=2 --profile=dev";
     let args = ScaleArgs::parse_from(line.split_whitespace());
     let mut figures = Vec::new();
     let programs = programs(TestedPrograms::elector("dev").unwrap());
@@ -32,6 +32,8 @@ async fn what_is_counted_is_what_happened() {
 
 fn is_what_happened(measured: &ScaleFigures) {
     assert!(measured.is_complete(), "{measured:?}");
+    let client = measured.client.as_ref().expect("it has run");
+    assert_eq!((client.per_event.len(), client.watch_restarts), (2, 0));
     let (election, hold) = (&measured.election, &measured.hold);
     // Each Lease is created and granted, and accepted by its candidate.
     assert_eq!(election.fleet.registrations, 60);

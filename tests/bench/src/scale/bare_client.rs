@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -30,6 +30,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::scale::args::RunSize;
+use crate::scale::benchmarked_elector::LISTS;
 
 /// A client that decides nothing, as a program.
 #[derive(Args, Clone, Debug)]
@@ -56,6 +57,12 @@ pub(crate) struct BareClientTimes {
     pub(crate) further_lists: u64,
 }
 
+/// The running program.
+pub(crate) struct RunningClient {
+    pub(crate) process: TestProcess,
+    lists: Arc<AtomicU64>,
+}
+
 /// The part of a watch's event that matters.
 enum SeenObject {
     /// A candidate of this name, and the namespace and name of its lease.
@@ -76,8 +83,6 @@ const AT_ONCE: u32 = 32;
 const OF_NAMESPACE: u32 = AT_ONCE / 2;
 /// The lease duration of a grant, which is the time for its accept.
 const GRANT_SECONDS: i32 = 5;
-/// The time that the program has to list.
-const LISTS: Duration = Duration::from_secs(60);
 
 /// Starts the program, and waits until it has listed all.
 ///
@@ -88,7 +93,7 @@ pub(crate) async fn start(
     kubeconfig: &Path,
     size: &RunSize,
     folder: &Path,
-) -> Result<TestProcess> {
+) -> Result<RunningClient> {
     let at_once = AT_ONCE.min(OF_NAMESPACE * size.namespaces);
     let mut command = Command::new(program);
     command
@@ -97,19 +102,25 @@ pub(crate) async fn start(
         .arg(kubeconfig)
         .arg(format!("--candidates={}", size.candidates))
         .arg(format!("--at-once={at_once}"));
-    let mut client = TestProcess::spawn("bare-client", command, folder, |_| {})?;
-    let listed = |output: &str| (lists(output) >= WATCHES).then_some(());
-    client.output_until("its lists", LISTS, listed).await?;
-    Ok(client)
+    // The log has the lines of earlier rounds too.
+    let lists = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&lists);
+    let count = move |line: &str| {
+        counted.fetch_add(u64::from(line == LISTED), Ordering::Relaxed);
+    };
+    let mut process = TestProcess::spawn("bare-client", command, folder, count)?;
+    let listed = |_: &str| (lists.load(Ordering::Relaxed) >= WATCHES).then_some(());
+    process.output_until("its lists", LISTS, listed).await?;
+    Ok(RunningClient { process, lists })
 }
 
-/// The times that a watch was cut off, and all was listed again.
-pub(crate) fn further_lists(client: &TestProcess) -> Result<u64> {
-    Ok(lists(&client.output()?).saturating_sub(WATCHES))
-}
+// === impl RunningClient ===
 
-fn lists(output: &str) -> u64 {
-    output.lines().filter(|line| *line == LISTED).count() as u64
+impl RunningClient {
+    /// The times that a watch was cut off, and all was listed again.
+    pub(crate) fn further_lists(&self) -> u64 {
+        self.lists.load(Ordering::Relaxed).saturating_sub(WATCHES)
+    }
 }
 
 /// Watches LeaseCandidates and Leases by kube and k8s-openapi, and creates and grants a Lease when the last candidate of it
@@ -210,7 +221,7 @@ async fn grant(client: &Client, namespace: &str, name: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use clap::Parser as _;
     use elector_apiserver::Config;

@@ -39,8 +39,8 @@ pub(crate) struct ResourceUsage {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ScrapedFigures(String);
 
-/// The time that an elector has to list.
-const LISTS: Duration = Duration::from_secs(60);
+/// The time that an elector has to list, or what stands in its place.
+pub(crate) const LISTS: Duration = Duration::from_secs(60);
 
 // === impl BenchmarkedElectors ===
 

@@ -77,17 +77,18 @@ async fn run_client(
     let bare = bare_client::start(program, &server.kubeconfig(), &size, folder).await?;
     let leases = size.leases;
     let mut fleet = Fleet::new(size, writer).await;
-    let idle = ResourceUsage::of(&bare)?;
+    let idle = ResourceUsage::of(&bare.process)?;
     let times = fleet.elect(args.patience).await?;
-    let usage = ResourceUsage::of(&bare).with_context(|| bare.output().unwrap_or_default())?;
+    let output = bare.process.output()?;
+    let usage = ResourceUsage::of(&bare.process).with_context(|| output.clone())?;
     let led = times.leases_led;
-    ensure!(led == leases, "{led} leases are led; {}", bare.output()?);
+    ensure!(led == leases, "{led} leases are led; {output}");
     // Each Lease is created and granted by two requests.
     let responses = 2 * u64::from(leases);
     let received = fleet.counts.lease_events + fleet.counts.candidate_events + responses;
     Ok(BareClientTimes {
         per_event: (usage.processor - idle.processor) * 1e6 / received as f64,
-        further_lists: bare_client::further_lists(&bare)?,
+        further_lists: bare.further_lists(),
     })
 }
 
