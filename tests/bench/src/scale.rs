@@ -64,8 +64,8 @@ pub async fn measure(
 /// Measures, prints the table, and writes what is to be written.
 ///
 /// # Errors
-/// When a file cannot be written; after all is written, as [`measure`], when not all leases came to be led, or when an
-/// event costs far more than a bare client has it cost.
+/// When a file cannot be written; after all is written, as [`measure`], when not all leases came to be led, or when a target
+/// is missed.
 pub async fn run(args: &ScaleArgs) -> Result<()> {
     let mut figures = Vec::new();
     let programs = BenchPrograms::build(&args.profile)?;
@@ -95,7 +95,7 @@ pub async fn run(args: &ScaleArgs) -> Result<()> {
         "not all leases came to be led within {:?}",
         args.patience
     );
-    let faults: Vec<String> = figures.iter().filter_map(ScaleFigures::fault).collect();
-    ensure!(faults.is_empty(), "{}", faults.join("\n"));
+    let missed: Vec<String> = figures.iter().filter_map(ScaleFigures::missed).collect();
+    ensure!(missed.is_empty(), "{}", missed.join("\n"));
     Ok(())
 }

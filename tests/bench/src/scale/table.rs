@@ -116,7 +116,7 @@ const NOTES: [&str; 4] = [
     "leases were granted again, as their holders were late",
 ];
 
-/// The limits to the exactness of the figures, and what they are held against.
+/// The limits to the exactness of the figures.
 fn notes(measured: &ScaleFigures) -> Vec<String> {
     let mut notes = Vec::new();
     let phases = [
@@ -143,7 +143,6 @@ fn notes(measured: &ScaleFigures) -> Vec<String> {
             "{restarts} watches of the bare client listed again, in all runs"
         ));
     }
-    notes.extend(measured.verdict());
     notes
 }
 
