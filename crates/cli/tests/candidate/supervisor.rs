@@ -218,7 +218,9 @@ fn a_command_that_was_killed_and_is_still_there_is_reported() {
     wait_until("all are reported to be killed", || {
         supervised.reports().contains('k').then_some(())
     });
-    assert!(!runs(daemon) && supervised.process.try_wait().unwrap().is_none());
+    // The signal has reached it, and it takes the kernel a moment.
+    wait_until("the daemon has ended", || (!runs(daemon)).then_some(()));
+    assert!(supervised.process.try_wait().unwrap().is_none());
     nix::sys::wait::waitpid(command, None).unwrap();
     assert_eq!(supervised.code(), 137);
 }
