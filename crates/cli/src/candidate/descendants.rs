@@ -23,6 +23,8 @@ mod linux {
         start_time: u64,
     }
 
+    type ByParent = BTreeMap<i32, Vec<ListedProcess>>;
+
     /// Makes this process the parent of every descendant whose own parent dies, in place of process 1.
     pub(crate) fn adopt_orphans() -> io::Result<()> {
         Ok(set_child_subreaper(Some(getpid()))?)
@@ -32,12 +34,15 @@ mod linux {
     /// to be repeated until no child is left. `killed` has id and start time of each that was. True if all had been killed
     /// before: those fork no more.
     pub(crate) fn kill_all(killed: &mut HashSet<(Pid, u64)>) -> io::Result<bool> {
-        Ok(kill_each(&descendants()?, killed))
+        Ok(kill_listed(list()?, killed))
     }
 
-    fn kill_each(found: &[ListedProcess], killed: &mut HashSet<(Pid, u64)>) -> bool {
-        let mut all_known = true;
-        for process in found {
+    fn kill_listed(mut listed: ByParent, killed: &mut HashSet<(Pid, u64)>) -> bool {
+        let found = take_descendants(&mut listed);
+        // Ids wrap around: a child may be read before its parent, and that be gone when its own turn comes.
+        let is_absent = |(id, _): &(Pid, u64)| listed.contains_key(&id.as_raw_nonzero().get());
+        let mut all_known = !killed.iter().any(is_absent);
+        for process in &found {
             let known = (process.id, process.start_time);
             all_known &= killed.contains(&known);
             if kill(process) {
@@ -47,26 +52,30 @@ mod linux {
         all_known
     }
 
-    fn descendants() -> io::Result<Vec<ListedProcess>> {
-        let mut by_parent = BTreeMap::<i32, Vec<ListedProcess>>::new();
+    fn list() -> io::Result<ByParent> {
+        let mut listed = ByParent::new();
         for entry in fs::read_dir("/proc")? {
             let name = entry?.file_name();
             let id = name.to_str().and_then(|name| name.parse().ok());
             // One that has ended in between has no entry any more.
             if let Some(process) = id.and_then(Pid::from_raw).and_then(read) {
-                by_parent.entry(process.parent).or_default().push(process);
+                listed.entry(process.parent).or_default().push(process);
             }
         }
-        let mut found = by_parent
+        Ok(listed)
+    }
+
+    fn take_descendants(listed: &mut ByParent) -> Vec<ListedProcess> {
+        let mut found = listed
             .remove(&getpid().as_raw_nonzero().get())
             .unwrap_or_default();
         let mut next = 0;
         while let Some(process) = found.get(next) {
-            let children = by_parent.remove(&process.id.as_raw_nonzero().get());
+            let children = listed.remove(&process.id.as_raw_nonzero().get());
             found.extend(children.unwrap_or_default());
             next += 1;
         }
-        Ok(found)
+        found
     }
 
     fn read(id: Pid) -> Option<ListedProcess> {
@@ -113,19 +122,29 @@ mod linux {
             let mut line = [0];
             io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
             let id = i32::try_from(child.id()).unwrap();
-            let found = descendants().unwrap();
+            let found = take_descendants(&mut list().unwrap());
             let of = |parent: i32| found.iter().filter(|one| one.parent == parent).count();
             assert_eq!(of(id), 1, "{found:?}");
             assert!(found.iter().all(|one| one.id != getpid()));
             let own_child = found.iter().find(|one| one.id == Pid::from_child(&child));
             let its_child = found.iter().find(|one| one.parent == id).unwrap();
             let mut killed = HashSet::new();
-            assert!(!kill_each(&[*its_child], &mut killed), "it is new");
-            assert!(kill_each(&[*its_child], &mut killed), "no other is left");
+            let listed = |parent: Pid, processes: &[ListedProcess]| {
+                ByParent::from([(parent.as_raw_nonzero().get(), processes.to_vec())])
+            };
+            let alone = listed(getpid(), &[*its_child]);
+            assert!(!kill_listed(alone.clone(), &mut killed), "it is new");
+            assert!(kill_listed(alone, &mut killed), "no other is left");
             assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
-            let gone = [*its_child, *own_child.unwrap()];
-            assert!(!kill_each(&gone, &mut killed), "one is new");
-            assert!(!kill_each(&gone, &mut killed), "and was never killed");
+            let parent = own_child.unwrap();
+            let gone = listed(getpid(), &[*its_child, *parent]);
+            assert!(!kill_listed(gone.clone(), &mut killed), "one is new");
+            assert!(!kill_listed(gone, &mut killed), "and was never killed");
+            // The list was too late for its parent.
+            let orphan = listed(parent.id, &[*its_child]);
+            assert!(kill_listed(orphan.clone(), &mut killed), "a stranger's");
+            killed.insert((parent.id, parent.start_time));
+            assert!(!kill_listed(orphan, &mut killed), "one of ours");
         }
 
         #[test]

@@ -44,10 +44,7 @@ fn each_part_has_a_command_of_its_own() {
         pid.to_owned()
     });
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let output = {
-        let mut out = child.stdout.take().unwrap();
-        std::io::read_to_string(&mut out).unwrap()
-    };
+    let output = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(pids.iter().all(|pid| !runs(pid)));
     let events = output.lines().map(|line| {

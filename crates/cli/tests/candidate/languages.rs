@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use elector_apiserver::{ApiServer, Config};
 use elector_testing::{listen, wait_until};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -72,8 +72,7 @@ impl ProgramHost {
     /// True while the command of that Pod runs.
     fn runs(&self, pod: &str) -> bool {
         let file = self.folder.path().join(format!("{pod}.pid"));
-        let process = fs::read_to_string(file).unwrap().trim().parse().unwrap();
-        test_kill_process(Pid::from_raw(process).unwrap()).is_ok()
+        crate::runs(fs::read_to_string(file).unwrap().trim())
     }
 
     /// A word to the candidate of that Pod.
@@ -122,8 +121,7 @@ impl ContainerProcess {
     }
 
     fn signal(&self, signal: Signal) {
-        let process = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
-        kill_process(process, signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// When it first wrote that line at that time or later.
@@ -188,9 +186,7 @@ fn a_warm_command_that_says_when_it_has_stopped_lives_on() {
     assert!(second.wrote_last("step") < started);
     second.signal(Signal::CONT);
     first.signal(Signal::TERM);
-    wait_until("its command ends with it", || {
-        (!node.runs("web-0")).then_some(())
-    });
+    wait_until("it ends", || (!node.runs("web-0")).then_some(()));
 }
 
 #[test]
@@ -357,11 +353,8 @@ fn the_readers_of_the_page_follow_the_events_of_a_child() {
         fs::write(&name, script).unwrap();
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&name, executable).unwrap();
-        let path = format!(
-            "{}:{}",
-            node.folder.path().display(),
-            std::env::var("PATH").unwrap()
-        );
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", node.folder.path().display());
         let began = Instant::now();
         let reader = ContainerProcess::start(
             Command::new(interpreter)

@@ -120,8 +120,7 @@ fn the_lease_is_renewed_for_as_long_as_a_command_drains() {
         until [ -e told ] && [ -e go ]; do sleep 0.02; done; echo drained > drained";
     let mut leading = LeadingCommand::start(script);
     leading.written("started");
-    let process = Pid::from_raw(leading.child.id().try_into().unwrap()).unwrap();
-    kill_process(process, Signal::TERM).unwrap();
+    kill_process(Pid::from_child(&leading.child), Signal::TERM).unwrap();
     leading.written("told");
     let (told, now) = (leading.record(), Instant::now());
     wait_until("the lease is renewed", || {
@@ -155,8 +154,7 @@ fn the_lease_is_renewed_until_the_kernel_lets_go_of_a_command_that_was_killed() 
         let told = wait_until("it leads", || {
             Some(leading.record()).filter(|it| it.holder.is_some())
         });
-        let process = Pid::from_raw(leading.child.id().try_into().unwrap()).unwrap();
-        kill_process(process, Signal::TERM).unwrap();
+        kill_process(Pid::from_child(&leading.child), Signal::TERM).unwrap();
         let asked = Instant::now();
         wait_until("the lease is renewed", || {
             assert_eq!(leading.child.try_wait().unwrap(), None);

@@ -110,11 +110,8 @@ fn a_candidate_that_waits_is_live_and_ready_although_its_server_is_away() {
             "[+]ping ok\n[+]health ok\n[+]shutdown ok\nreadyz check passed\n",
         ),
     );
-    let ok = (200, "ok".to_owned());
-    assert_eq!(
-        [candidate.probe("/livez/work"), candidate.probe("/healthz")],
-        [ok.clone(), ok]
-    );
+    candidate.answers("/livez/work", (200, "ok"));
+    candidate.answers("/healthz", (200, "ok"));
     assert_eq!(candidate.probe("/metrics").0, 404);
 
     let second = self::candidate(kubeconfig, &candidate.address)
@@ -128,8 +125,7 @@ fn a_candidate_that_waits_is_live_and_ready_although_its_server_is_away() {
     );
     assert!(said.contains(&expected), "{said}");
 
-    let pid = Pid::from_raw(candidate.child.id().try_into().unwrap()).unwrap();
-    kill_process(pid, Signal::TERM).unwrap();
+    kill_process(Pid::from_child(&candidate.child), Signal::TERM).unwrap();
     assert!(candidate.child.wait().unwrap().success());
 }
 

@@ -97,8 +97,7 @@ impl SupervisedScript {
     }
 
     fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.process.id()).unwrap();
-        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
     fn order(&mut self, order: &str) {
@@ -243,9 +242,7 @@ fn a_renewal_that_came_while_the_supervisor_was_stopped_counts() {
     supervised.signal(Signal::STOP);
     let passed = Instant::now() + wait;
     supervised.order(&limits(HOUR, HOUR));
-    wait_until("the deadline passes", || {
-        (Instant::now() > passed).then_some(())
-    });
+    wait_until("it passes", || (Instant::now() > passed).then_some(()));
     supervised.signal(Signal::CONT);
     wait_until("the order is read", || supervised.has_read());
     std::thread::sleep(Duration::from_millis(200));
@@ -318,13 +315,10 @@ fn process_1_passes_signals_on_and_reaps_what_others_leave_behind() {
         .spawn()
         .unwrap();
     let orphan = written(&folder.path().join("orphan"));
-    wait_until("the orphan is reaped", || {
-        state(orphan).is_none().then_some(())
-    });
+    wait_until("it is reaped", || state(orphan).is_none().then_some(()));
     let child = written(&folder.path().join("child"));
     assert_eq!(state(child).unwrap().1, init.id());
-    let id = Pid::from_raw(i32::try_from(init.id()).unwrap()).unwrap();
-    kill_process(id, Signal::TERM).unwrap();
+    kill_process(Pid::from_child(&init), Signal::TERM).unwrap();
     assert_eq!(end(&mut init).code(), Some(5));
 }
 
